@@ -1,0 +1,150 @@
+/* O3: the C interface of a compiled model.
+ *
+ * A compiled model is a library (.so, or .a with this header) that exports one function,
+ * `<prefix>_model`, where the prefix is "o3" unless it was compiled with --symbol-prefix. Everything
+ * else goes through the table that it returns, so any number of models fit into one process.
+ *
+ *     #include <o3/model.h>
+ *
+ *     const o3_model_t *model = o3_model();               // constant, shared by all threads
+ *     o3_session_t *session;
+ *     if (o3_session_create(model, NULL, &session) != O3_OK) { puts(o3_last_error(model)); ... }
+ *     o3_tensor_t in = {.data = pixels, .dtype = O3_FLOAT32, .rank = 4, .shape = {1, 3, 224, 224}};
+ *     o3_tensor_t out;
+ *     if (o3_session_run(session, &in, 1, &out, 1) != O3_OK) { puts(o3_session_error(session)); ... }
+ *     // out.data holds the result until the next run of this session
+ *     o3_session_destroy(session);
+ *
+ * Threads: a model may be used by any number of threads; a session by one at a time.
+ */
+#ifndef O3_MODEL_H
+#define O3_MODEL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define O3_MODEL_ABI 1u
+#define O3_MAX_RANK 16
+
+typedef enum o3_code {
+  O3_OK = 0,
+  O3_ERROR_INVALID_ARGUMENT = 1, /* a shape, type, name or count that the model does not take */
+  O3_ERROR_UNSUPPORTED = 2,      /* this machine lacks a CPU feature (or device) that the model needs */
+  O3_ERROR_OUT_OF_MEMORY = 3,
+  O3_ERROR_RUN = 4               /* the model itself failed, e.g. an index out of range */
+} o3_code_t;
+
+/* Element types; the numbers are ONNX's. Booleans take one byte. */
+typedef enum o3_dtype {
+  O3_FLOAT32 = 1, O3_UINT8 = 2, O3_INT8 = 3, O3_UINT16 = 4, O3_INT16 = 5, O3_INT32 = 6, O3_INT64 = 7,
+  O3_BOOL = 9, O3_FLOAT16 = 10, O3_FLOAT64 = 11, O3_UINT32 = 12, O3_UINT64 = 13, O3_BFLOAT16 = 16
+} o3_dtype_t;
+
+typedef struct o3_model o3_model_t;
+typedef struct o3_session o3_session_t;
+
+/* A tensor in memory: row-major, contiguous. */
+typedef struct o3_tensor {
+  void *data;
+  o3_dtype_t dtype;
+  int32_t rank;
+  int64_t shape[O3_MAX_RANK]; /* sizes of the first |rank| dimensions */
+} o3_tensor_t;
+
+/* What the model expects or gives. */
+typedef struct o3_tensor_info {
+  const char *name;
+  o3_dtype_t dtype;
+  int32_t rank;
+  int64_t shape[O3_MAX_RANK];           /* -1: any size */
+  const char *symbols[O3_MAX_RANK];     /* name of the symbolic dimension, or NULL; equal names mean equal sizes */
+} o3_tensor_info_t;
+
+typedef struct o3_model_info {
+  const char *name, *target, *build_id, *producer;
+  int32_t opt_level;
+  int32_t num_inputs, num_outputs;
+  uint64_t constant_bytes; /* weights */
+} o3_model_info_t;
+
+typedef struct o3_session_options {
+  int32_t threads; /* 0: as many as the process may use; 1: the calling thread alone */
+  int32_t spin_us; /* how long an idle worker spins before it sleeps, microseconds; 0: the default (50); -1: never spins */
+} o3_session_options_t;
+
+/* The table behind a model. Use the functions below. */
+typedef struct o3_model_api {
+  uint32_t abi;
+  void (*model_info)(const o3_model_t *, o3_model_info_t *);
+  o3_code_t (*input_info)(const o3_model_t *, int32_t, o3_tensor_info_t *);
+  o3_code_t (*output_info)(const o3_model_t *, int32_t, o3_tensor_info_t *);
+  o3_code_t (*session_create)(const o3_model_t *, const o3_session_options_t *, o3_session_t **);
+  o3_code_t (*session_run)(o3_session_t *, const o3_tensor_t *, int32_t, o3_tensor_t *, int32_t);
+  const char *(*session_error)(const o3_session_t *);
+  size_t (*session_memory)(const o3_session_t *);
+  void (*session_destroy)(o3_session_t *);
+  const char *(*last_error)(void);
+} o3_model_api_t;
+
+struct o3_model {
+  const o3_model_api_t *api;
+  const void *compiled;
+};
+struct o3_session {
+  const o3_model_api_t *api;
+};
+
+/* The model of a library compiled with the default prefix. For `--symbol-prefix net` declare
+ * O3_DECLARE_MODEL(net) and call net_model(). With dlopen look the symbol "<prefix>_model" up. */
+#define O3_DECLARE_MODEL(prefix) const o3_model_t *prefix##_model(void)
+O3_DECLARE_MODEL(o3);
+typedef const o3_model_t *(*o3_model_fn_t)(void);
+
+static inline void o3_model_info(const o3_model_t *model, o3_model_info_t *info) { model->api->model_info(model, info); }
+
+/* INVALID_ARGUMENT when |index| is out of range. Strings are the model's own. */
+static inline o3_code_t o3_input_info(const o3_model_t *model, int32_t index, o3_tensor_info_t *info) {
+  return model->api->input_info(model, index, info);
+}
+static inline o3_code_t o3_output_info(const o3_model_t *model, int32_t index, o3_tensor_info_t *info) {
+  return model->api->output_info(model, index, info);
+}
+
+/* A session owns scratch memory and threads. |options| may be NULL. On failure *session is NULL and
+ * o3_last_error tells why (UNSUPPORTED names the CPU feature that is missing). */
+static inline o3_code_t o3_session_create(const o3_model_t *model, const o3_session_options_t *options,
+                                          o3_session_t **session) {
+  return model->api->session_create(model, options, session);
+}
+
+/* Runs the model: |inputs| and |outputs| in the model's order, all of them.
+ * An output whose |data| is NULL on entry is filled in with the session's own memory, valid until the
+ * session's next run or its end. One whose |data| is set on entry, with |dtype|, |rank| and |shape|,
+ * receives a copy there; its shape must equal the result's. Wrong counts, types or shapes give
+ * INVALID_ARGUMENT and a text that names the input, what came and what was expected. */
+static inline o3_code_t o3_session_run(o3_session_t *session, const o3_tensor_t *inputs, int32_t num_inputs,
+                                       o3_tensor_t *outputs, int32_t num_outputs) {
+  return session->api->session_run(session, inputs, num_inputs, outputs, num_outputs);
+}
+
+/* Why the session's last call failed; "" when it did not. Valid until its next call. */
+static inline const char *o3_session_error(const o3_session_t *session) { return session->api->session_error(session); }
+
+/* Bytes of arena and scratch that the session holds now. */
+static inline size_t o3_session_memory(const o3_session_t *session) { return session->api->session_memory(session); }
+
+static inline void o3_session_destroy(o3_session_t *session) {
+  if (session) session->api->session_destroy(session);
+}
+
+/* Why this thread's last o3_session_create failed. */
+static inline const char *o3_last_error(const o3_model_t *model) { return model->api->last_error(); }
+
+#ifdef __cplusplus
+}
+#endif
+#endif

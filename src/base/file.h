@@ -1,0 +1,28 @@
+/* Files: mapped for reading, written whole or not at all. */
+#ifndef O3_BASE_FILE_H
+#define O3_BASE_FILE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+
+/* A file mapped read-only; |data| is never NULL (an empty file has size 0 and a valid pointer). */
+typedef struct o3_mapped_file {
+  const uint8_t *data;
+  size_t size;
+} o3_mapped_file_t;
+
+/* NOT_FOUND or IO with the path and the system's reason. Refuses what is not a regular file. */
+o3_status_t o3_file_map(const char *path, o3_mapped_file_t *file) O3_MUST_USE;
+void o3_file_unmap(o3_mapped_file_t *file);
+
+/* Replaces |path| by |size| bytes, through a temporary file in the same folder and rename. */
+o3_status_t o3_file_write(const char *path, const void *data, size_t size) O3_MUST_USE;
+
+/* A private folder under $TMPDIR or /tmp. *|path| is malloc'ed and the caller's to free. */
+o3_status_t o3_file_temp_dir_create(char **path) O3_MUST_USE;
+/* Removes the folder and the plain files in it. */
+void o3_file_temp_dir_remove(const char *path);
+
+#endif

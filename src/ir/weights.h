@@ -1,0 +1,47 @@
+/* Weights: the data behind constant tensors, kept out of MLIR.
+ *
+ * A constant in the IR is an elements attribute. Small ones hold their data themselves; of big ones the
+ * attribute is only a name, `dense_resource<name>`, and this store knows where its bytes lie: in a mapped
+ * model file, or in memory that a pass made. Nothing is copied.
+ */
+#ifndef O3_IR_WEIGHTS_H
+#define O3_IR_WEIGHTS_H
+
+#include <stddef.h>
+
+#include "base/file.h"
+#include "ir/ir.h"
+
+typedef struct o3_weights o3_weights_t;
+
+/* Constants of at most this many bytes are held by the attribute itself. */
+#define O3_WEIGHTS_INLINE_BYTES 1024
+
+o3_status_t o3_weights_create(MlirContext context, o3_weights_t **weights) O3_MUST_USE;
+/* Also unmaps the files it keeps. The IR that refers to it must be gone. */
+void o3_weights_destroy(o3_weights_t *weights);
+
+/* An elements attribute of |type| (a static ranked tensor) over |bytes| bytes at |data|, row-major, one byte
+ * per i1. |data| must outlive the store (it may lie in a kept file or in o3_weights_alloc memory), unless the
+ * constant is small, when it is copied. |name| is made unique. */
+o3_status_t o3_weights_add(o3_weights_t *weights, const char *name, MlirType type, const void *data, size_t bytes,
+                           MlirAttribute *attr) O3_MUST_USE;
+
+/* Zeroed memory that lives as long as the store, 64-byte aligned. NULL when memory is out. */
+void *o3_weights_alloc(o3_weights_t *weights, size_t bytes);
+
+/* Takes the mapping over; it is unmapped with the store. */
+o3_status_t o3_weights_keep_file(o3_weights_t *weights, o3_mapped_file_t *file) O3_MUST_USE;
+
+/* The bytes behind an elements attribute; splats are expanded, and i1 takes one byte each. The pointer lives
+ * as long as the store. NULL when |attr| is no elements attribute of the store or memory is out. */
+const void *o3_weights_data(o3_weights_t *weights, MlirAttribute attr, size_t *bytes);
+
+/* The resource's name, borrowed from the store, or NULL when the attribute holds its own data. */
+const char *o3_weights_name(o3_weights_t *weights, MlirAttribute attr);
+
+/* Saves all named weights' data beside a dump, or reads such a file so that a dump can be compiled further. */
+o3_status_t o3_weights_save(const o3_weights_t *weights, const char *path) O3_MUST_USE;
+o3_status_t o3_weights_load(o3_weights_t *weights, const char *path) O3_MUST_USE;
+
+#endif

@@ -1,0 +1,35 @@
+# o3_mlir: the C APIs of MLIR 22 and LLVM 22, found through llvm-config.
+#
+# libMLIR.so holds no C API: it lies in static archives, which need each other and then libMLIR.so.
+# MLIR's own CMake targets for them drag the static C++ libraries in beside libMLIR.so, so the
+# archives are named here.
+if(NOT LLVM_CONFIG)
+  find_program(o3_llvm_config NAMES llvm-config-22 REQUIRED NO_CACHE)
+  set(LLVM_CONFIG ${o3_llvm_config} CACHE FILEPATH "llvm-config of LLVM/MLIR 22" FORCE)
+endif()
+
+function(o3_llvm_query flag out)
+  execute_process(COMMAND ${LLVM_CONFIG} ${flag} OUTPUT_VARIABLE text OUTPUT_STRIP_TRAILING_WHITESPACE
+    COMMAND_ERROR_IS_FATAL ANY)
+  set(${out} ${text} PARENT_SCOPE)
+endfunction()
+
+o3_llvm_query(--version O3_LLVM_VERSION)
+o3_llvm_query(--bindir O3_LLVM_BINDIR)
+o3_llvm_query(--libdir O3_LLVM_LIBDIR)
+o3_llvm_query(--includedir O3_LLVM_INCLUDEDIR)
+if(NOT O3_LLVM_VERSION MATCHES "^22\\.")
+  message(FATAL_ERROR "${LLVM_CONFIG} is of LLVM ${O3_LLVM_VERSION}, 22 is needed")
+endif()
+file(GLOB o3_mlir_archives ${O3_LLVM_LIBDIR}/libMLIRCAPI*.a ${O3_LLVM_LIBDIR}/libMLIRRegisterAllDialects.a)
+if(NOT o3_mlir_archives OR NOT EXISTS ${O3_LLVM_INCLUDEDIR}/mlir-c/IR.h)
+  message(FATAL_ERROR "no MLIR C API beside ${LLVM_CONFIG}: libMLIRCAPI*.a wanted in ${O3_LLVM_LIBDIR}, "
+    "mlir-c/IR.h in ${O3_LLVM_INCLUDEDIR} (Debian: libmlir-22-dev)")
+endif()
+
+add_library(o3_mlir INTERFACE)
+target_include_directories(o3_mlir SYSTEM INTERFACE ${O3_LLVM_INCLUDEDIR})
+string(REPLACE ";" "," o3_mlir_group "${o3_mlir_archives}")
+target_link_libraries(o3_mlir INTERFACE "$<LINK_GROUP:RESCAN,${o3_mlir_group}>"
+  -L${O3_LLVM_LIBDIR} -lMLIR -lLLVM-22 -lstdc++ -lm)
+target_link_options(o3_mlir INTERFACE -Wl,-rpath,${O3_LLVM_LIBDIR})

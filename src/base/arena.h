@@ -27,13 +27,13 @@ char *o3_arena_printf(o3_arena_t *arena, const char *format, ...) O3_PRINTF(2, 3
 /* Bytes handed out so far. */
 size_t o3_arena_bytes(const o3_arena_t *arena);
 
-#define O3_ARENA_NEW(arena, type) ((type *)o3_arena_alloc((arena), 1, sizeof(type)))
+#define O3_ARENA_NEW(arena, type)          ((type *)o3_arena_alloc((arena), 1, sizeof(type)))
 #define O3_ARENA_ARRAY(arena, type, count) ((type *)o3_arena_alloc((arena), (count), sizeof(type)))
 
 /* Leaves the function with an out-of-memory failure when |pointer| is NULL. */
-#define O3_TRY_ALLOC(pointer)                                                             \
-  do {                                                                                    \
-    if (!(pointer)) return o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");    \
+#define O3_TRY_ALLOC(pointer)                                                          \
+  do {                                                                                 \
+    if (!(pointer)) return o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory"); \
   } while (0)
 
 #endif

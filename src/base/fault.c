@@ -6,19 +6,23 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "base/log.h"
+
 enum { IDLE = 0, UNREAD = -1 };
 
 static atomic_int_fast64_t left = UNREAD;
 static atomic_bool failed;
 
-/* A value that is not a count disarms: a test driver sets the variable, not a user. */
 static int64_t count_from_environment(void) {
   const char *text = getenv("O3_FAULT_ALLOC");
   if (!text) return IDLE;
   char *end;
   errno = 0;
   long long count = strtoll(text, &end, 10);
-  return errno || end == text || *end || count < 0 ? IDLE : count;
+  if (!errno && end != text && !*end && count >= 0) return count;
+  o3_log(O3_LOG_WARNING, "O3_FAULT_ALLOC is '%s', a number of allocations is needed: no fault injected",
+         text);
+  return IDLE;
 }
 
 void o3_fault_alloc_arm(uint64_t n) {

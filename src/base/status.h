@@ -21,7 +21,7 @@ typedef enum o3_status_code {
 
 typedef struct o3_status *o3_status_t;
 
-#define O3_MUST_USE __attribute__((warn_unused_result))
+#define O3_MUST_USE          __attribute__((warn_unused_result))
 #define O3_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 
 /* A new failure. Never returns NULL: when memory is out, a static out-of-memory status comes back. */
@@ -44,17 +44,17 @@ const char *o3_status_code_name(o3_status_code_t code);
 void o3_status_destroy(o3_status_t status);
 
 /* Leaves the function with the failure of |expr|, if it failed. */
-#define O3_TRY(expr)                   \
-  do {                                 \
-    o3_status_t o3_try_ = (expr);      \
-    if (o3_try_) return o3_try_;       \
+#define O3_TRY(expr)              \
+  do {                            \
+    o3_status_t o3_try_ = (expr); \
+    if (o3_try_) return o3_try_;  \
   } while (0)
 
 /* The same, with context: O3_TRY_CONTEXT(expr, "node '%s'", name). */
-#define O3_TRY_CONTEXT(expr, ...)                                         \
-  do {                                                                    \
-    o3_status_t o3_try_ = (expr);                                         \
-    if (o3_try_) return o3_status_annotate(o3_try_, __VA_ARGS__);         \
+#define O3_TRY_CONTEXT(expr, ...)                                 \
+  do {                                                            \
+    o3_status_t o3_try_ = (expr);                                 \
+    if (o3_try_) return o3_status_annotate(o3_try_, __VA_ARGS__); \
   } while (0)
 
 #endif

@@ -1,0 +1,18 @@
+/* Assertions: what only we can cause. What a user, a file or a device can cause is an o3_status_t. */
+#ifndef O3_BASE_CHECK_H
+#define O3_BASE_CHECK_H
+
+/* Prints the place, the condition and the message, then aborts. */
+_Noreturn void o3_check_fail(const char *file, int line, const char *condition, const char *message);
+
+/* Always compiled in: O3_ASSERT(index < count, "operand index within the op's operands"). |message| is the
+ * rule that holds when the program is right. */
+#define O3_ASSERT(condition, message)                                                                \
+  do {                                                                                               \
+    if (__builtin_expect(!(condition), 0)) o3_check_fail(__FILE__, __LINE__, #condition, (message)); \
+  } while (0)
+
+/* A place that cannot be reached, such as the end of a switch over all enumerators. */
+#define O3_UNREACHABLE(message) o3_check_fail(__FILE__, __LINE__, "unreachable", (message))
+
+#endif

@@ -1,0 +1,152 @@
+/* Reading maps: a model's weights are used where they lie in the page cache. Writing goes through a
+ * temporary file and rename, so that a reader sees the old or the new file and a failed write leaves the
+ * old one. */
+#include "base/file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/strbuf.h"
+
+/* What an empty file's |data| points to; mmap takes no zero length. */
+static const uint8_t empty_data[1];
+
+static o3_status_t file_error(const char *action, const char *path, int error) {
+  o3_status_code_t code = error == ENOENT || error == ENOTDIR ? O3_STATUS_NOT_FOUND
+                          : error == ENOMEM                   ? O3_STATUS_OUT_OF_MEMORY
+                                                              : O3_STATUS_IO;
+  return o3_status_create(code, "cannot %s '%s': %s", action, path, strerror(error));
+}
+
+static const char *file_kind(mode_t mode) {
+  if (S_ISDIR(mode)) return "a directory";
+  if (S_ISFIFO(mode)) return "a pipe";
+  if (S_ISSOCK(mode)) return "a socket";
+  return "a device";
+}
+
+static o3_status_t map_descriptor(int fd, const char *path, o3_mapped_file_t *file) {
+  struct stat info;
+  if (fstat(fd, &info)) return file_error("read", path, errno);
+  if (!S_ISREG(info.st_mode))
+    return o3_status_create(O3_STATUS_IO, "cannot read '%s': it is %s, a regular file is needed", path,
+                            file_kind(info.st_mode));
+  size_t size = (size_t)info.st_size;
+  void *data = (void *)empty_data;
+  if (size > 0) data = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
+  if (data == MAP_FAILED) return file_error("map", path, errno);
+  *file = (o3_mapped_file_t){data, size};
+  return NULL;
+}
+
+o3_status_t o3_file_map(const char *path, o3_mapped_file_t *file) {
+  *file = (o3_mapped_file_t){0};
+  /* O_NONBLOCK: opening a pipe without a writer must be refused, not waited for. */
+  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) return file_error("open", path, errno);
+  o3_status_t status = map_descriptor(fd, path, file);
+  close(fd);
+  return status;
+}
+
+void o3_file_unmap(o3_mapped_file_t *file) {
+  if (file->size > 0) munmap((void *)file->data, file->size);
+  *file = (o3_mapped_file_t){0};
+}
+
+static bool write_all(int fd, const uint8_t *data, size_t size) {
+  while (size > 0) {
+    ssize_t written = write(fd, data, size);
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return false;
+    data += written;
+    size -= (size_t)written;
+  }
+  return true;
+}
+
+/* The file that a write to |path| replaces: behind symbolic links, else the link itself would be replaced.
+ * A device or pipe must not be renamed over. */
+static o3_status_t resolve_target(const char *path, char **target) {
+  *target = NULL;
+  struct stat info;
+  bool exists = !stat(path, &info);
+  if (!exists && errno != ENOENT) return file_error("write", path, errno);
+  if (exists && !S_ISREG(info.st_mode))
+    return o3_status_create(O3_STATUS_IO, "cannot write '%s': it is %s, a regular file is needed", path,
+                            file_kind(info.st_mode));
+  *target = exists ? realpath(path, NULL) : strdup(path);
+  return *target ? NULL : file_error("write", path, errno);
+}
+
+/* A new file beside |target|, with the mode that the umask gives: mkstemp would make it private. */
+static int open_temporary(const char *target, o3_strbuf_t *name) {
+  static atomic_uint counter;
+  int fd;
+  do {
+    o3_strbuf_deinit(name);
+    o3_strbuf_printf(name, "%s.tmp-%ld-%u", target, (long)getpid(), atomic_fetch_add(&counter, 1));
+    if (name->failed) {
+      errno = ENOMEM;
+      return -1;
+    }
+    fd = open(name->text, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  } while (fd < 0 && errno == EEXIST);
+  return fd;
+}
+
+/* Fills |fd|, closes it and renames |temporary| to |target|; 0 or the error number. */
+static int fill_and_rename(int fd, const char *temporary, const char *target, const void *data, size_t size) {
+  int error = write_all(fd, data, size) ? 0 : errno;
+  /* Network and quota file systems report a failed write here. */
+  if (close(fd) && !error) error = errno;
+  if (!error && rename(temporary, target)) error = errno;
+  if (error) unlink(temporary);
+  return error;
+}
+
+o3_status_t o3_file_write(const char *path, const void *data, size_t size) {
+  char *target;
+  O3_TRY(resolve_target(path, &target));
+  o3_strbuf_t temporary = O3_STRBUF_INIT;
+  int fd = open_temporary(target, &temporary);
+  int error = fd < 0 ? errno : fill_and_rename(fd, temporary.text, target, data, size);
+  o3_strbuf_deinit(&temporary);
+  free(target);
+  return error ? file_error("write", path, error) : NULL;
+}
+
+o3_status_t o3_file_temp_dir_create(char **path) {
+  *path = NULL;
+  const char *base = getenv("TMPDIR");
+  o3_strbuf_t name = O3_STRBUF_INIT;
+  o3_strbuf_printf(&name, "%s/o3-XXXXXX", base && *base ? base : "/tmp");
+  o3_status_t status = NULL;
+  if (name.failed)
+    status = o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");
+  else if (mkdtemp(name.text))
+    *path = name.text;
+  else
+    status = file_error("create temporary folder", name.text, errno);
+  if (status) o3_strbuf_deinit(&name);
+  return status;
+}
+
+void o3_file_temp_dir_remove(const char *path) {
+  DIR *folder = opendir(path);
+  if (!folder) return;
+  struct dirent *entry;
+  while ((entry = readdir(folder)))
+    if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..")) unlinkat(dirfd(folder), entry->d_name, 0);
+  closedir(folder);
+  rmdir(path);
+}

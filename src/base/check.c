@@ -5,7 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-void o3_check_fail(const char *file, int line, const char *condition, const char *message) {
-  fprintf(stderr, "%s:%d: internal error: assertion '%s' failed: %s\n", file, line, condition, message);
+void o3_check_fail(const char *file, int line, const char *condition, const char *rule) {
+  fprintf(stderr, "%s:%d: internal error: assertion '%s' failed%s%s\n", file, line, condition,
+          *rule ? ": " : "", rule);
   abort();
 }

@@ -56,8 +56,8 @@ MlirOperation o3_value_def(MlirValue value);
 MlirOperation o3_module_func(MlirModule module, const char *name);
 MlirBlock o3_func_body(MlirOperation func);
 
-/* Calls |visit| on all ops inside |root| (not itself) in program order, regions after their op; visit
- * may erase the op it is given. Stops at the first failure. */
+/* Calls |visit| on all ops inside |root| (not itself), in program order, an op after those in its regions;
+ * visit may erase the op it is given. Stops at the first failure. */
 typedef o3_status_t (*o3_visit_fn_t)(MlirOperation op, void *context);
 o3_status_t o3_walk(MlirOperation root, o3_visit_fn_t visit, void *context) O3_MUST_USE;
 

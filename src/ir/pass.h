@@ -1,0 +1,45 @@
+/* Passes: every step of the compiler after import is a function of this type, and a row of
+ * src/driver/passes.def. */
+#ifndef O3_IR_PASS_H
+#define O3_IR_PASS_H
+
+#include "base/arena.h"
+#include "ir/context.h"
+#include "ir/weights.h"
+
+/* --dim NAME=SIZE and --shape NAME:1x3x224x224. */
+typedef struct o3_dim_override {
+  const char *name;
+  int64_t size;
+} o3_dim_override_t;
+typedef struct o3_shape_override {
+  const char *input;
+  int rank;
+  int64_t sizes[O3_IR_MAX_RANK]; /* -1 leaves the dimension as it is */
+} o3_shape_override_t;
+
+/* What a target tells passes about the machine; bytes. See src/target/target.h for where it comes from. */
+typedef struct o3_machine {
+  const char *llvm_cpu;      /* "x86-64-v3" */
+  const char *llvm_features; /* "+avx2,+fma,..." */
+  int vector_bytes;          /* widest vector register that code should use: 16, 32 or 64 */
+  int vector_registers;
+  int64_t l1_bytes, l2_bytes, l3_bytes;
+} o3_machine_t;
+
+/* Everything that a pass may read, and where it may allocate. */
+typedef struct o3_pass_env {
+  MlirContext context;
+  o3_arena_t *arena; /* the compilation's */
+  o3_weights_t *weights;
+  int opt_level; /* 0..3 */
+  const o3_machine_t *machine;
+  int num_dims;
+  const o3_dim_override_t *dims;
+  int num_shapes;
+  const o3_shape_override_t *shapes;
+} o3_pass_env_t;
+
+typedef o3_status_t (*o3_pass_fn_t)(o3_pass_env_t *env, MlirModule module);
+
+#endif

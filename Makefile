@@ -1,0 +1,43 @@
+# Short words for the scripts. BUILD is the build folder.
+BUILD ?= build
+export O3_BUILD_DIR = $(BUILD)
+.PHONY: all setup check demo lint format tidy bench fuzz install clean help
+
+all: ## build the compiler, the tools and the unit tests (gcc, optimised, with line tables)
+	@scripts/build.sh
+
+setup: ## install what is missing: Debian packages and a Python environment in build/venv
+	@scripts/setup.sh
+
+check: ## set up, build, and run every test that needs no GPU; SUITES="lint unit" runs some
+	@scripts/check.sh $(SUITES)
+
+demo: ## set up, build, and compile and run a sparse network
+	@scripts/setup.sh
+	@scripts/build.sh
+	@scripts/demo.sh
+
+lint: ## check the tree's rules: folders, lengths, headers, format
+	@scripts/lint.py
+
+format: ## format all C code in place
+	@scripts/lint.py --format
+
+tidy: all ## run clang-tidy over the sources (minutes)
+	@run-clang-tidy-22 -quiet -p $(BUILD) '/(src|runtime|tools)/'
+
+bench: all ## measure; see docs/howto
+	@bench/run.sh
+
+fuzz: ## fuzz the readers of foreign files; FUZZ_SECONDS=60
+	@scripts/setup.sh
+	@test/fuzz/run.sh
+
+install: all ## install into PREFIX (default /usr/local); DESTDIR is honoured
+	@cmake --install $(BUILD) $(if $(PREFIX),--prefix $(PREFIX))
+
+clean: ## remove the build folder
+	rm -rf $(BUILD)
+
+help: ## list these targets
+	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/\1\t\2/p' Makefile | expand -t 12

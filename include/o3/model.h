@@ -28,26 +28,38 @@ extern "C" {
 #endif
 
 #define O3_MODEL_ABI 1u
-#define O3_MAX_RANK 16
+#define O3_MAX_RANK  16
 
 typedef enum o3_code {
   O3_OK = 0,
   O3_ERROR_INVALID_ARGUMENT = 1, /* a shape, type, name or count that the model does not take */
   O3_ERROR_UNSUPPORTED = 2,      /* this machine lacks a CPU feature (or device) that the model needs */
   O3_ERROR_OUT_OF_MEMORY = 3,
-  O3_ERROR_RUN = 4               /* the model itself failed, e.g. an index out of range */
+  O3_ERROR_RUN = 4 /* the model itself failed, e.g. an index out of range */
 } o3_code_t;
 
-/* Element types; the numbers are ONNX's. Booleans take one byte. */
+/* Element types; the numbers are ONNX's. Booleans take one byte, which is 0 or 1. */
 typedef enum o3_dtype {
-  O3_FLOAT32 = 1, O3_UINT8 = 2, O3_INT8 = 3, O3_UINT16 = 4, O3_INT16 = 5, O3_INT32 = 6, O3_INT64 = 7,
-  O3_BOOL = 9, O3_FLOAT16 = 10, O3_FLOAT64 = 11, O3_UINT32 = 12, O3_UINT64 = 13, O3_BFLOAT16 = 16
+  O3_FLOAT32 = 1,
+  O3_UINT8 = 2,
+  O3_INT8 = 3,
+  O3_UINT16 = 4,
+  O3_INT16 = 5,
+  O3_INT32 = 6,
+  O3_INT64 = 7,
+  O3_BOOL = 9,
+  O3_FLOAT16 = 10,
+  O3_FLOAT64 = 11,
+  O3_UINT32 = 12,
+  O3_UINT64 = 13,
+  O3_BFLOAT16 = 16
 } o3_dtype_t;
 
 typedef struct o3_model o3_model_t;
 typedef struct o3_session o3_session_t;
 
-/* A tensor in memory: row-major, contiguous. */
+/* A tensor in memory: row-major, contiguous, the first element at |data|, whose address is a multiple of the
+ * element's size. |data| may be NULL when a dimension is 0. Rank 0 is a scalar, one element. */
 typedef struct o3_tensor {
   void *data;
   o3_dtype_t dtype;
@@ -60,8 +72,8 @@ typedef struct o3_tensor_info {
   const char *name;
   o3_dtype_t dtype;
   int32_t rank;
-  int64_t shape[O3_MAX_RANK];           /* -1: any size */
-  const char *symbols[O3_MAX_RANK];     /* name of the symbolic dimension, or NULL; equal names mean equal sizes */
+  int64_t shape[O3_MAX_RANK];       /* -1: any size */
+  const char *symbols[O3_MAX_RANK]; /* names of symbolic dimensions, or NULL; equal names mean equal sizes */
 } o3_tensor_info_t;
 
 typedef struct o3_model_info {
@@ -72,11 +84,12 @@ typedef struct o3_model_info {
 } o3_model_info_t;
 
 typedef struct o3_session_options {
-  int32_t threads; /* 0: as many as the process may use; 1: the calling thread alone */
-  int32_t spin_us; /* how long an idle worker spins before it sleeps, microseconds; 0: the default (50); -1: never spins */
+  int32_t threads; /* the caller included; 0: one for each CPU that the process may use; at most 1024 */
+  int32_t spin_us; /* how long an idle thread spins before it sleeps, in microseconds; 0: 50; -1: never */
 } o3_session_options_t;
 
-/* The table behind a model. Use the functions below. */
+/* The table behind a model. Use the functions below. |abi| is O3_MODEL_ABI of the header that the model was
+ * compiled with: a program that finds models with dlopen compares it with its own first. */
 typedef struct o3_model_api {
   uint32_t abi;
   void (*model_info)(const o3_model_t *, o3_model_info_t *);
@@ -104,9 +117,12 @@ struct o3_session {
 O3_DECLARE_MODEL(o3);
 typedef const o3_model_t *(*o3_model_fn_t)(void);
 
-static inline void o3_model_info(const o3_model_t *model, o3_model_info_t *info) { model->api->model_info(model, info); }
+/* Strings are the model's own, here and below. */
+static inline void o3_model_info(const o3_model_t *model, o3_model_info_t *info) {
+  model->api->model_info(model, info);
+}
 
-/* INVALID_ARGUMENT when |index| is out of range. Strings are the model's own. */
+/* INVALID_ARGUMENT when |index| is out of range. */
 static inline o3_code_t o3_input_info(const o3_model_t *model, int32_t index, o3_tensor_info_t *info) {
   return model->api->input_info(model, index, info);
 }
@@ -114,8 +130,9 @@ static inline o3_code_t o3_output_info(const o3_model_t *model, int32_t index, o
   return model->api->output_info(model, index, info);
 }
 
-/* A session owns scratch memory and threads. |options| may be NULL. On failure *session is NULL and
- * o3_last_error tells why (UNSUPPORTED names the CPU feature that is missing). */
+/* A session owns scratch memory and threads, and belongs to the process that created it (not to a child after
+ * fork). |options| may be NULL. On failure *session is NULL and o3_last_error tells why (UNSUPPORTED names
+ * the CPU features that are missing). The caller destroys the session. */
 static inline o3_code_t o3_session_create(const o3_model_t *model, const o3_session_options_t *options,
                                           o3_session_t **session) {
   return model->api->session_create(model, options, session);
@@ -124,24 +141,31 @@ static inline o3_code_t o3_session_create(const o3_model_t *model, const o3_sess
 /* Runs the model: |inputs| and |outputs| in the model's order, all of them.
  * An output whose |data| is NULL on entry is filled in with the session's own memory, valid until the
  * session's next run or its end. One whose |data| is set on entry, with |dtype|, |rank| and |shape|,
- * receives a copy there; its shape must equal the result's. Wrong counts, types or shapes give
- * INVALID_ARGUMENT and a text that names the input, what came and what was expected. */
+ * receives a copy there; its shape must equal the result's. It may be the place of an input, but not overlap
+ * another output. Memory that an earlier run of the session gave is no input or output: that run's results
+ * are gone now. Wrong counts, types or shapes give INVALID_ARGUMENT and a text that names the input, what
+ * came and what was expected. After a failure |outputs| is as before. */
 static inline o3_code_t o3_session_run(o3_session_t *session, const o3_tensor_t *inputs, int32_t num_inputs,
                                        o3_tensor_t *outputs, int32_t num_outputs) {
   return session->api->session_run(session, inputs, num_inputs, outputs, num_outputs);
 }
 
-/* Why the session's last call failed; "" when it did not. Valid until its next call. */
-static inline const char *o3_session_error(const o3_session_t *session) { return session->api->session_error(session); }
+/* Why the session's last run failed; "" when it did not. Valid until its next run. */
+static inline const char *o3_session_error(const o3_session_t *session) {
+  return session->api->session_error(session);
+}
 
 /* Bytes of arena and scratch that the session holds now. */
-static inline size_t o3_session_memory(const o3_session_t *session) { return session->api->session_memory(session); }
+static inline size_t o3_session_memory(const o3_session_t *session) {
+  return session->api->session_memory(session);
+}
 
 static inline void o3_session_destroy(o3_session_t *session) {
   if (session) session->api->session_destroy(session);
 }
 
-/* Why this thread's last o3_session_create failed. */
+/* Why this thread's last o3_session_create, o3_input_info or o3_output_info failed; "" when it did not. Valid
+ * until its next such call. */
 static inline const char *o3_last_error(const o3_model_t *model) { return model->api->last_error(); }
 
 #ifdef __cplusplus

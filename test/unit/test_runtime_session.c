@@ -18,6 +18,12 @@
 #define SYMBOL(index) {-1, index, 0}
 #define UNKNOWN       {-1, -1, 0}
 
+// Sanitizers end a process that asks for too much; here it is to be told.
+const char *__asan_default_options(void);
+const char *__asan_default_options(void) { return "allocator_may_return_null=1"; }
+const char *__tsan_default_options(void);
+const char *__tsan_default_options(void) { return "allocator_may_return_null=1"; }
+
 static o3_session_t *create_session(const o3_model_t *model, int32_t threads) {
   const o3_session_options_t options = {.threads = threads};
   o3_session_t *session;

@@ -123,12 +123,12 @@ static o3_status_t cycle_error(const sorter_t *sorter, const char *const *labels
                           labels[from], sorter->protos[from]->op_type, labels[to], sorter->protos[to]->op_type);
 }
 
-/* Appends |root| and what it needs. The stack is explicit: a chain of nodes can be as long as the model. */
+/* Appends |root|, which is unseen, and what it needs. The stack is explicit: a chain of nodes can be as long as the model. */
 static o3_status_t visit(sorter_t *sorter, sort_node_t *root, sort_node_t **stack, const char *const *labels,
                          size_t *order, size_t *num_ordered) {
   size_t depth = 0;
-  if (root->mark == UNSEEN) stack[depth++] = root;
-  root->mark = root->mark == UNSEEN ? OPEN : root->mark;
+  stack[depth++] = root;
+  root->mark = OPEN;
   while (depth > 0) {
     sort_node_t *node = stack[depth - 1];
     if (node->next == node->num_reads) {
@@ -156,6 +156,8 @@ o3_status_t o3_onnx_sort(o3_arena_t *arena, Onnx__NodeProto *const *nodes, size_
   O3_TRY(collect_producers(&sorter, count));
   for (size_t i = 0; i < count; ++i) O3_TRY(collect_reads(&sorter, i));
   size_t num_ordered = 0;
-  for (size_t i = 0; i < count; ++i) O3_TRY(visit(&sorter, &sorter.nodes[i], stack, labels, order, &num_ordered));
+  for (size_t i = 0; i < count; ++i)
+    if (sorter.nodes[i].mark == UNSEEN)
+      O3_TRY(visit(&sorter, &sorter.nodes[i], stack, labels, order, &num_ordered));
   return NULL;
 }

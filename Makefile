@@ -1,6 +1,6 @@
 # Short words for the scripts. BUILD is the build folder.
 BUILD ?= build
-export O3_BUILD_DIR = $(BUILD)
+export O3_BUILD = $(BUILD)
 .PHONY: all setup check demo lint format tidy bench fuzz install clean help
 
 all: ## build the compiler, the tools and the unit tests (gcc, optimised, with line tables)

@@ -2,7 +2,7 @@
 # Configures (once) and builds into a folder: build.sh [folder [cmake option ...]]
 set -eu
 cd "$(dirname "$0")/.."
-folder=${1:-${O3_BUILD_DIR:-build}}
+folder=${1:-${O3_BUILD:-build}}
 [ $# = 0 ] || shift
 command -v cmake >/dev/null && command -v ninja >/dev/null || {
   echo "build: cmake or ninja is missing; 'make setup' installs what is needed (Debian 12)" >&2

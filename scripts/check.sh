@@ -5,16 +5,16 @@
 #   check.sh lint unit    those suites
 set -u
 cd "$(dirname "$0")/.." || exit 1
-build=${O3_BUILD_DIR:-build}
-export O3_BUILD_DIR=$build
+build=${O3_BUILD:-build}
+export O3_BUILD=$build
 scripts/setup.sh || exit 1
 mkdir -p "$build/logs"
-export O3_BUILD_DIR=$(realpath "$build") O3_LOG_DIR=$(realpath "$build")/logs
+export O3_BUILD=$(realpath "$build") O3_LOG_DIR=$(realpath "$build")/logs
 llvm_bin=$("${LLVM_CONFIG:-llvm-config-22}" --bindir) || exit 1
-export PATH=$O3_BUILD_DIR/bin:$O3_BUILD_DIR/venv/bin:$llvm_bin:$PATH
+export PATH=$O3_BUILD/bin:$O3_BUILD/venv/bin:$llvm_bin:$PATH
 
 names=()
-declare -A commands
+declare -A commands=()
 while read -r name command; do
   [[ -z $name || $name == \#* ]] && continue
   commands[$name]=$command
@@ -63,7 +63,7 @@ fi
 
 lanes=$(nproc)
 ((lanes <= 4)) || lanes=4
-declare -A running started
+declare -A running=() started=()
 finish_one() {
   local pid status
   wait -n -p pid "${!running[@]}"
@@ -81,4 +81,4 @@ while ((${#running[@]} > 0)); do finish_one; done
 
 ((skipped == 0)) || echo "skipped: $skipped (the suites' logs in $O3_LOG_DIR say why)"
 echo "$passed passed, $failed failed"
-((failed == 0))
+((passed > 0 && failed == 0))

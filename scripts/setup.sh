@@ -1,11 +1,11 @@
 #!/bin/sh
 # Makes a Debian 12 machine ready: installs the missing packages of packages.txt (as root, or with sudo) and
-# a Python environment for the tests in $O3_BUILD_DIR/venv. Quiet and quick when nothing is missing.
+# a Python environment for the tests in $O3_BUILD/venv. Quiet and quick when nothing is missing.
 #   setup.sh            packages and Python environment
 #   setup.sh packages   packages only
 set -eu
 cd "$(dirname "$0")/.."
-build=${O3_BUILD_DIR:-build}
+build=${O3_BUILD:-build}
 
 as_root() {
   if [ "$(id -u)" = 0 ]; then "$@"

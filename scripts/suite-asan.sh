@@ -3,7 +3,7 @@
 # The build doubles as the check that clang takes the code without warnings.
 set -u
 cd "$(dirname "$0")/.." || exit 1
-folder=$O3_BUILD_DIR/asan
+folder=$O3_BUILD/asan
 scripts/build.sh "$folder" -DCMAKE_C_COMPILER=clang-22 -DO3_SANITIZE=ON >"$O3_LOG_DIR/asan-build.log" 2>&1 || {
   tail -n 40 "$O3_LOG_DIR/asan-build.log"
   echo "asan: 0 passed, 1 failed, 0 skipped"

@@ -19,11 +19,11 @@
 /* Imports the ONNX model at |path|. *|module| is the caller's to destroy, null on failure.
  *
  * Weights are not copied: the files that hold them are handed to |weights|, and what the model keeps in typed
- * fields is decoded into |arena|; both must outlive the module, and |arena| also |weights|. A weight's bytes lie as the file
- * has them, aligned to nothing.
+ * fields is decoded into |arena|; both must outlive the module, and |arena| also |weights|. A weight's bytes
+ * lie as the file has them, aligned to nothing.
  *
- * NOT_FOUND, IO: a file cannot be read. INVALID_MODEL: it breaks ONNX's rules. UNSUPPORTED: ONNX allows it and
- * o3c does not read it. The message names the file and the node, initializer or value at fault. */
+ * NOT_FOUND, IO: a file cannot be read. INVALID_MODEL: it breaks ONNX's rules. UNSUPPORTED: ONNX allows it
+ * and o3c does not read it. The message names the file and the node, initializer or value at fault. */
 o3_status_t o3_import_onnx(MlirContext context, o3_arena_t *arena, o3_weights_t *weights, const char *path,
                            MlirModule *module) O3_MUST_USE;
 

@@ -76,7 +76,8 @@ static o3_status_t weight_name(const source_t *source, const char **name) {
   return NULL;
 }
 
-static o3_status_t import_tensor(const source_t *source, const Onnx__TensorProto *tensor, MlirAttribute *attr) {
+static o3_status_t import_tensor(const source_t *source, const Onnx__TensorProto *tensor,
+                                 MlirAttribute *attr) {
   const char *name;
   O3_TRY(weight_name(source, &name));
   return o3_onnx_tensor_import(&source->node->import->storage, tensor, name, attr);
@@ -158,15 +159,16 @@ static o3_status_t convert_types(const source_t *source, MlirAttribute *attr) {
 
 /* By AttributeProto.AttributeType. */
 static const convert_fn_t CONVERTERS[] = {
-    NULL,           convert_float,   convert_int,    convert_string, convert_tensor,
-    convert_graph,  convert_floats,  convert_ints,   convert_strings, convert_tensors,
-    convert_graphs, convert_sparse,  convert_sparses, convert_type,   convert_types,
+    NULL,           convert_float,  convert_int,     convert_string,  convert_tensor,
+    convert_graph,  convert_floats, convert_ints,    convert_strings, convert_tensors,
+    convert_graphs, convert_sparse, convert_sparses, convert_type,    convert_types,
 };
 
 static o3_status_t convert(const source_t *source, MlirAttribute *attr) {
   int32_t type = source->proto->type;
   if (type <= 0 || (size_t)type >= sizeof(CONVERTERS) / sizeof(CONVERTERS[0]))
-    return o3_status_create(O3_STATUS_INVALID_MODEL, "it has attribute type %d, which ONNX does not define", type);
+    return o3_status_create(O3_STATUS_INVALID_MODEL, "it has attribute type %d, which ONNX does not define",
+                            type);
   return CONVERTERS[type](source, attr);
 }
 
@@ -176,12 +178,14 @@ o3_status_t o3_onnx_attribute_resolve(const o3_onnx_frame_t *frame, const Onnx__
   const char *parameter = attribute->ref_attr_name;
   if (!*parameter) return NULL;
   if (!frame->attributes)
-    return o3_status_create(O3_STATUS_INVALID_MODEL, "attribute '%s' refers to parameter '%s' outside of a function",
-                            attribute->name, parameter);
+    return o3_status_create(O3_STATUS_INVALID_MODEL,
+                            "attribute '%s' refers to parameter '%s' outside of a function", attribute->name,
+                            parameter);
   *resolved = o3_str_map_get(frame->attributes, parameter, strlen(parameter));
   if (*resolved && (*resolved)->type != attribute->type)
-    return o3_status_create(O3_STATUS_INVALID_MODEL, "attribute '%s' has type %d, the call gives '%s' of type %d",
-                            attribute->name, attribute->type, parameter, (*resolved)->type);
+    return o3_status_create(O3_STATUS_INVALID_MODEL,
+                            "attribute '%s' has type %d, the call gives '%s' of type %d", attribute->name,
+                            attribute->type, parameter, (*resolved)->type);
   return NULL;
 }
 
@@ -217,7 +221,8 @@ o3_status_t o3_onnx_attributes_import(const o3_onnx_node_t *node, MlirAttribute 
     O3_TRY(check_name(proto, i));
     O3_TRY(o3_onnx_names_add(&names, proto->attribute[i]->name));
     if (names.list.count <= i)
-      return o3_status_create(O3_STATUS_INVALID_MODEL, "attribute '%s' is given twice", proto->attribute[i]->name);
+      return o3_status_create(O3_STATUS_INVALID_MODEL, "attribute '%s' is given twice",
+                              proto->attribute[i]->name);
     O3_TRY(import_attribute(node, proto->attribute[i], named, &count));
   }
   *attrs = mlirDictionaryAttrGet(node->import->storage.context, count, named);

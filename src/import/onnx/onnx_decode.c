@@ -11,8 +11,8 @@
 #include "base/strbuf.h"
 
 /* protobuf-c refuses longer submessages. */
-#define MAX_SKELETON_BYTES INT32_MAX
-#define RAW_DATA_FIELD 9
+#define MAX_SKELETON_BYTES  INT32_MAX
+#define RAW_DATA_FIELD      9
 #define MAPPED_OFFSET_FIELD 1000
 #define MAPPED_LENGTH_FIELD 1001
 
@@ -63,8 +63,8 @@ static const uint8_t *skip_bytes(const uint8_t *at, const uint8_t *end, uint64_t
   return (uint64_t)(end - at) < count ? NULL : at + count;
 }
 
-static o3_status_t read_field(const walker_t *walker, const ProtobufCMessageDescriptor *type, const uint8_t *at,
-                              const uint8_t *end, wire_field_t *field) {
+static o3_status_t read_field(const walker_t *walker, const ProtobufCMessageDescriptor *type,
+                              const uint8_t *at, const uint8_t *end, wire_field_t *field) {
   uint64_t tag, value;
   *field = (wire_field_t){.start = at};
   at = read_varint(at, end, &tag);
@@ -87,9 +87,10 @@ static o3_status_t read_field(const walker_t *walker, const ProtobufCMessageDesc
 static o3_status_t walk_message(walker_t *walker, const ProtobufCMessageDescriptor *type, const uint8_t *at,
                                 const uint8_t *end, int depth);
 
-/* The child's length is known only after it is written: five bytes are kept for it, filled as a padded varint. */
-static o3_status_t walk_child(walker_t *walker, const ProtobufCMessageDescriptor *type, const wire_field_t *field,
-                              int depth) {
+/* The child's length is known only after it is written: five bytes are kept for it, filled as a padded
+ * varint. */
+static o3_status_t walk_child(walker_t *walker, const ProtobufCMessageDescriptor *type,
+                              const wire_field_t *field, int depth) {
   write_tag(&walker->out, field->number, WIRE_BYTES);
   size_t at = walker->out.length;
   o3_strbuf_append(&walker->out, "\x80\x80\x80\x80", 5);
@@ -98,15 +99,17 @@ static o3_status_t walk_child(walker_t *walker, const ProtobufCMessageDescriptor
   if (walker->out.failed) return o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");
   size_t length = walker->out.length - start;
   if (length > MAX_SKELETON_BYTES)
-    return o3_status_create(O3_STATUS_UNSUPPORTED, "%s at byte %zu holds %zu bytes beside its tensors' raw data, at most %d are read",
-                            type->short_name, (size_t)(field->start - walker->file), length, MAX_SKELETON_BYTES);
+    return o3_status_create(
+        O3_STATUS_UNSUPPORTED,
+        "%s at byte %zu holds %zu bytes beside its tensors' raw data, at most %d are read", type->short_name,
+        (size_t)(field->start - walker->file), length, MAX_SKELETON_BYTES);
   for (size_t i = 0; i < 5; ++i)
     walker->out.text[at + i] = (char)((length >> (7 * i) & 0x7f) | (i < 4 ? 0x80 : 0));
   return NULL;
 }
 
-static o3_status_t walk_field(walker_t *walker, const ProtobufCMessageDescriptor *type, const wire_field_t *field,
-                              int depth) {
+static o3_status_t walk_field(walker_t *walker, const ProtobufCMessageDescriptor *type,
+                              const wire_field_t *field, int depth) {
   if (type == &onnx__tensor_proto__descriptor && field->number == RAW_DATA_FIELD) {
     if (field->wire != WIRE_BYTES) return field_error(walker, type, field, "is no byte string");
     write_tag(&walker->out, MAPPED_OFFSET_FIELD, WIRE_VARINT);
@@ -142,22 +145,37 @@ static o3_status_t walk_message(walker_t *walker, const ProtobufCMessageDescript
   return NULL;
 }
 
-static void *allocate_in_arena(void *arena, size_t size) { return o3_arena_alloc(arena, 1, size); }
+/* protobuf-c answers NULL for a broken message and for memory that is out; this tells which. */
+typedef struct allocation {
+  o3_arena_t *arena;
+  bool failed;
+} allocation_t;
 
-static void free_nothing(void *arena, void *memory) {
-  (void)arena;
+static void *allocate(void *data, size_t size) {
+  allocation_t *allocation = data;
+  void *memory = o3_arena_alloc(allocation->arena, 1, size);
+  allocation->failed |= !memory;
+  return memory;
+}
+
+static void free_nothing(void *data, void *memory) {
+  (void)data;
   (void)memory;
 }
 
 static o3_status_t unpack(o3_arena_t *arena, const o3_strbuf_t *skeleton, const Onnx__ModelProto **model) {
   if (skeleton->failed) return o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");
-  ProtobufCAllocator allocator = {allocate_in_arena, free_nothing, arena};
+  allocation_t allocation = {.arena = arena};
+  ProtobufCAllocator allocator = {allocate, free_nothing, &allocation};
   *model = onnx__model_proto__unpack(&allocator, skeleton->length, (const uint8_t *)skeleton->text);
-  if (!*model) return o3_status_create(O3_STATUS_INVALID_MODEL, "a field has a wire type that is not its own");
+  if (allocation.failed) return o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");
+  if (!*model)
+    return o3_status_create(O3_STATUS_INVALID_MODEL, "a field has a wire type that is not its own");
   return NULL;
 }
 
-o3_status_t o3_onnx_decode(o3_arena_t *arena, const uint8_t *data, size_t size, const Onnx__ModelProto **model) {
+o3_status_t o3_onnx_decode(o3_arena_t *arena, const uint8_t *data, size_t size,
+                           const Onnx__ModelProto **model) {
   *model = NULL;
   walker_t walker = {.file = data, .out = O3_STRBUF_INIT};
   o3_status_t status = walk_message(&walker, &onnx__model_proto__descriptor, data, data + size, 1);

@@ -7,9 +7,9 @@
 
 typedef struct o3_onnx_dtype {
   int32_t number;
-  const char *name;   /* "float32", "float8e4m3fn" */
-  size_t bytes;       /* of one element; 0 where o3c does not read the type */
-  const char *mlir;   /* MLIR type text; NULL where o3c does not read the type */
+  const char *name; /* "float32", "float8e4m3fn" */
+  size_t bytes;     /* of one element; 0 where o3c does not read the type */
+  const char *mlir; /* MLIR type text; NULL where o3c does not read the type */
 } o3_onnx_dtype_t;
 
 /* The numbers of the types that o3c reads: O3_ONNX_F32, ... */

@@ -17,8 +17,9 @@ static o3_status_t parse_size(const Onnx__StringStringEntryProto *entry, uint64_
   errno = 0;
   *value = strtoull(entry->value, &end, 10);
   if (errno || *end || entry->value[0] < '0' || entry->value[0] > '9')
-    return o3_status_create(O3_STATUS_INVALID_MODEL, "external data has %s '%s', a number of bytes is expected",
-                            entry->key, entry->value);
+    return o3_status_create(O3_STATUS_INVALID_MODEL,
+                            "external data has %s '%s', a number of bytes is expected", entry->key,
+                            entry->value);
   return NULL;
 }
 
@@ -53,16 +54,17 @@ static o3_status_t check_inside(const char *location, const char *folder, const 
   size_t length = strlen(folder);
   bool inside = !strncmp(resolved, folder, length) && (resolved[length] == '/' || folder[length - 1] == '/');
   if (inside) return NULL;
-  return o3_status_create(O3_STATUS_INVALID_MODEL, "external data file '%s' is a link that leaves the model's folder",
-                          location);
+  return o3_status_create(O3_STATUS_INVALID_MODEL,
+                          "external data file '%s' is a link that leaves the model's folder", location);
 }
 
 static o3_status_t resolve(o3_onnx_storage_t *storage, const char *location, const char **path) {
   *path = NULL;
   if (location[0] == '/' || has_parent_step(location))
-    return o3_status_create(O3_STATUS_INVALID_MODEL,
-                            "external data file '%s' is not inside the model's folder: a relative path without '..' is expected",
-                            location);
+    return o3_status_create(
+        O3_STATUS_INVALID_MODEL,
+        "external data file '%s' is not inside the model's folder: a relative path without '..' is expected",
+        location);
   char *joined = o3_arena_printf(storage->arena, "%s/%s", storage->folder, location);
   O3_TRY_ALLOC(joined);
   char *folder = realpath(storage->folder, NULL);
@@ -99,26 +101,27 @@ static o3_status_t map_external(o3_onnx_storage_t *storage, const char *path, co
 
 static o3_status_t check_range(const external_t *external, size_t file_size, size_t expected) {
   if (external->offset > file_size)
-    return o3_status_create(O3_STATUS_INVALID_MODEL, "external data file '%s' has %zu bytes, the tensor starts at %llu",
+    return o3_status_create(O3_STATUS_INVALID_MODEL,
+                            "external data file '%s' has %zu bytes, the tensor starts at %llu",
                             external->location, file_size, (unsigned long long)external->offset);
   uint64_t rest = file_size - external->offset;
   uint64_t length = external->has_length ? external->length : rest;
   if (length > rest)
-    return o3_status_create(O3_STATUS_INVALID_MODEL,
-                            "external data file '%s' has %zu bytes, the tensor needs %llu from %llu on",
-                            external->location, file_size, (unsigned long long)length,
-                            (unsigned long long)external->offset);
+    return o3_status_create(
+        O3_STATUS_INVALID_MODEL, "external data file '%s' has %zu bytes, the tensor needs %llu from %llu on",
+        external->location, file_size, (unsigned long long)length, (unsigned long long)external->offset);
   if (length != expected)
     return o3_status_create(O3_STATUS_INVALID_MODEL, "external data has %llu bytes, type and dims need %zu",
                             (unsigned long long)length, expected);
   return NULL;
 }
 
-o3_status_t o3_onnx_external_data(o3_onnx_storage_t *storage, const Onnx__TensorProto *tensor, size_t expected,
-                                  const void **data) {
+o3_status_t o3_onnx_external_data(o3_onnx_storage_t *storage, const Onnx__TensorProto *tensor,
+                                  size_t expected, const void **data) {
   *data = NULL;
   if (!storage->folder)
-    return o3_status_create(O3_STATUS_INVALID_MODEL, "external data is not allowed in a model that is no file");
+    return o3_status_create(O3_STATUS_INVALID_MODEL,
+                            "external data is not allowed in a model that is no file");
   external_t external;
   O3_TRY(parse_external(tensor, &external));
   const char *path;

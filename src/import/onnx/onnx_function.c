@@ -24,8 +24,8 @@ o3_status_t o3_onnx_opsets_read(o3_arena_t *arena, Onnx__OperatorSetIdProto *con
     if (o3_str_map_get(*opsets, domain, strlen(domain)))
       return o3_status_create(O3_STATUS_INVALID_MODEL, "opset domain '%s' is imported twice", shown);
     if (version <= 0)
-      return o3_status_create(O3_STATUS_INVALID_MODEL, "opset %lld of domain '%s' is no version", (long long)version,
-                              shown);
+      return o3_status_create(O3_STATUS_INVALID_MODEL, "opset %lld of domain '%s' is no version",
+                              (long long)version, shown);
     if (!*domain && (version < O3_ONNX_MIN_OPSET || version > O3_ONNX_MAX_OPSET))
       return o3_status_create(O3_STATUS_UNSUPPORTED, "opset %lld of domain '%s', %d to %d are supported",
                               (long long)version, shown, O3_ONNX_MIN_OPSET, O3_ONNX_MAX_OPSET);
@@ -60,7 +60,8 @@ o3_status_t o3_onnx_function_find(const o3_onnx_node_t *node, const o3_onnx_func
   *function = NULL;
   if (o3_str_map_count(import->functions) == 0) return NULL;
   const char *key;
-  O3_TRY(function_key(import->storage.arena, node->domain, node->proto->op_type, node->proto->overload, &key));
+  O3_TRY(
+      function_key(import->storage.arena, node->domain, node->proto->op_type, node->proto->overload, &key));
   *function = o3_str_map_get(import->functions, key, strlen(key));
   return NULL;
 }
@@ -72,7 +73,8 @@ enum { ATTRIBUTE_GRAPH = 5, ATTRIBUTE_GRAPHS = 10 };
 static o3_status_t bind(o3_str_map_t *attributes, const char *name, const Onnx__AttributeProto *attribute) {
   /* A graph would read names of the caller from inside the body. */
   if (attribute->type == ATTRIBUTE_GRAPH || attribute->type == ATTRIBUTE_GRAPHS)
-    return o3_status_create(O3_STATUS_UNSUPPORTED, "it is a call of a function with the graph attribute '%s'", name);
+    return o3_status_create(O3_STATUS_UNSUPPORTED, "it is a call of a function with the graph attribute '%s'",
+                            name);
   O3_TRY_ALLOC(o3_str_map_put(attributes, name, strlen(name), (void *)(uintptr_t)attribute));
   return NULL;
 }
@@ -109,8 +111,8 @@ static o3_status_t check_call(const o3_onnx_node_t *node, const o3_onnx_function
   const Onnx__FunctionProto *proto = function->proto;
   for (const o3_onnx_frame_t *frame = node->scope->frame; frame; frame = frame->caller)
     if (frame->function == function)
-      return o3_status_create(O3_STATUS_INVALID_MODEL, "function '%s' of domain '%s' calls itself", proto->name,
-                              proto->domain);
+      return o3_status_create(O3_STATUS_INVALID_MODEL, "function '%s' of domain '%s' calls itself",
+                              proto->name, proto->domain);
   if (node->proto->n_input > proto->n_input)
     return o3_status_create(O3_STATUS_INVALID_MODEL, "it has %zu inputs, function '%s' takes %zu",
                             node->proto->n_input, proto->name, proto->n_input);
@@ -128,7 +130,8 @@ static o3_status_t define_inputs(const o3_onnx_node_t *node, const Onnx__Functio
     const o3_onnx_value_t *value = &none;
     if (*name) O3_TRY(o3_onnx_scope_read(node->import, node->scope, name, &value));
     if (!value)
-      return o3_status_create(O3_STATUS_INVALID_MODEL, "it reads '%s', which nothing defines before it", name);
+      return o3_status_create(O3_STATUS_INVALID_MODEL, "it reads '%s', which nothing defines before it",
+                              name);
     O3_TRY_CONTEXT(o3_onnx_scope_define(node->import, body, function->input[i], *value), "function input");
   }
   return NULL;

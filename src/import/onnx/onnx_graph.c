@@ -48,7 +48,8 @@ static o3_status_t check_info(const Onnx__ValueInfoProto *info, const char *what
 
 static o3_status_t info_attrs(const func_t *func, const Onnx__ValueInfoProto *info, MlirAttribute *attrs) {
   o3_onnx_import_t *import = func->import;
-  return o3_onnx_value_info_import(import->storage.context, import->storage.arena, import->dim_symbols, info, attrs);
+  return o3_onnx_value_info_import(import->storage.context, import->storage.arena, import->dim_symbols, info,
+                                   attrs);
 }
 
 static o3_status_t add_input(func_t *func, const Onnx__ValueInfoProto *info) {
@@ -102,7 +103,8 @@ static o3_status_t collect_args(func_t *func) {
 
 static o3_status_t result_attrs(const func_t *func, MlirAttribute *attrs) {
   size_t count = func->graph->n_output;
-  if (count == 0) return o3_status_create(O3_STATUS_INVALID_MODEL, "graph '%s' has no outputs", func->graph->name);
+  if (count == 0)
+    return o3_status_create(O3_STATUS_INVALID_MODEL, "graph '%s' has no outputs", func->graph->name);
   MlirAttribute *items = O3_ARENA_ARRAY(func->import->storage.arena, MlirAttribute, count);
   O3_TRY_ALLOC(items);
   for (size_t i = 0; i < count; ++i) {
@@ -113,15 +115,18 @@ static o3_status_t result_attrs(const func_t *func, MlirAttribute *attrs) {
   return NULL;
 }
 
-static o3_status_t make_func_op(const func_t *func, const MlirType *types, MlirAttribute results, MlirRegion region) {
+static o3_status_t make_func_op(const func_t *func, const MlirType *types, MlirAttribute results,
+                                MlirRegion region) {
   MlirContext context = func->import->storage.context;
-  MlirType type = mlirFunctionTypeGet(context, (intptr_t)func->num_args, types, (intptr_t)func->graph->n_output, types);
+  MlirType type =
+      mlirFunctionTypeGet(context, (intptr_t)func->num_args, types, (intptr_t)func->graph->n_output, types);
   MlirAttribute none = mlirAttributeGetNull();
   const o3_attr_t attrs[] = {
       {"sym_name", o3_attr_string(context, func->name)},
       {"sym_visibility", func->owner ? o3_attr_string(context, "private") : none},
       {"function_type", o3_attr_type(type)},
-      {"arg_attrs", func->num_args ? mlirArrayAttrGet(context, (intptr_t)func->num_args, func->arg_attrs) : none},
+      {"arg_attrs",
+       func->num_args ? mlirArrayAttrGet(context, (intptr_t)func->num_args, func->arg_attrs) : none},
       {"res_attrs", results},
   };
   o3_op_spec_t spec = {.name = "func.func",
@@ -140,13 +145,15 @@ static o3_status_t make_func_op(const func_t *func, const MlirType *types, MlirA
 static o3_status_t create_func(func_t *func) {
   MlirAttribute results;
   O3_TRY(result_attrs(func, &results));
-  size_t num_results = func->graph->n_output, most = func->num_args > num_results ? func->num_args : num_results;
+  size_t num_results = func->graph->n_output,
+         most = func->num_args > num_results ? func->num_args : num_results;
   MlirType *types = O3_ARENA_ARRAY(func->import->storage.arena, MlirType, most);
   MlirLocation *locations = O3_ARENA_ARRAY(func->import->storage.arena, MlirLocation, func->num_args);
   O3_TRY_ALLOC(types);
   O3_TRY_ALLOC(locations);
   for (size_t i = 0; i < most; ++i) types[i] = func->import->value_type;
-  for (size_t i = 0; i < func->num_args; ++i) locations[i] = o3_onnx_location(func->import, func->arg_names[i], 0);
+  for (size_t i = 0; i < func->num_args; ++i)
+    locations[i] = o3_onnx_location(func->import, func->arg_names[i], 0);
   func->scope->block = mlirBlockCreate((intptr_t)func->num_args, types, locations);
   MlirRegion region = mlirRegionCreate();
   mlirRegionAppendOwnedBlock(region, func->scope->block);
@@ -163,7 +170,8 @@ static o3_status_t define_names(const func_t *func) {
   const Onnx__GraphProto *graph = func->graph;
   for (size_t i = 0; i < func->num_args; ++i) {
     MlirValue value = mlirBlockGetArgument(func->scope->block, (intptr_t)i);
-    O3_TRY_CONTEXT(o3_onnx_scope_define_value(func->import, func->scope, func->arg_names[i], value), "graph input");
+    O3_TRY_CONTEXT(o3_onnx_scope_define_value(func->import, func->scope, func->arg_names[i], value),
+                   "graph input");
   }
   size_t num_absent = func->owner ? func->owner->absent.list.count : 0;
   for (size_t i = 0; i < num_absent; ++i)
@@ -174,7 +182,8 @@ static o3_status_t define_names(const func_t *func) {
                               (o3_onnx_value_t){.initializer = graph->initializer[i]}));
   for (size_t i = 0; i < graph->n_sparse_initializer; ++i) {
     const Onnx__SparseTensorProto *sparse = graph->sparse_initializer[i];
-    O3_TRY(define_initializer(func, sparse->values ? sparse->values->name : "", (o3_onnx_value_t){.sparse = sparse}));
+    O3_TRY(define_initializer(func, sparse->values ? sparse->values->name : "",
+                              (o3_onnx_value_t){.sparse = sparse}));
   }
   return NULL;
 }
@@ -191,7 +200,8 @@ static o3_status_t build_return(const func_t *func) {
       return o3_status_create(O3_STATUS_INVALID_MODEL, "graph output '%s' is defined by nothing", name);
     values[i] = value->value;
   }
-  o3_builder_t builder = o3_builder_at_end(func->scope->block, o3_onnx_location(func->import, func->graph->name, 0));
+  o3_builder_t builder =
+      o3_builder_at_end(func->scope->block, o3_onnx_location(func->import, func->graph->name, 0));
   o3_build0(&builder, "func.return", (int)count, values);
   return NULL;
 }
@@ -224,8 +234,8 @@ o3_status_t o3_onnx_main_build(o3_onnx_import_t *import, const o3_onnx_frame_t *
   return build_func(&func);
 }
 
-o3_status_t o3_onnx_subgraph_build(const o3_onnx_node_t *node, const char *attribute, const Onnx__GraphProto *graph,
-                                   const char **symbol) {
+o3_status_t o3_onnx_subgraph_build(const o3_onnx_node_t *node, const char *attribute,
+                                   const Onnx__GraphProto *graph, const char **symbol) {
   o3_onnx_import_t *import = node->import;
   o3_onnx_scope_t scope;
   func_t func = {.import = import, .scope = &scope, .graph = graph, .owner = node};

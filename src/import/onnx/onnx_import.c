@@ -20,7 +20,8 @@ static size_t stem_length(const char *file) {
 /* MLIR's text has no empty attribute names, so ONNX's own domain is spelt out. */
 static o3_status_t opset_attr(o3_onnx_import_t *import, const Onnx__ModelProto *model, MlirAttribute *attr) {
   MlirContext context = import->storage.context;
-  MlirNamedAttribute *entries = O3_ARENA_ARRAY(import->storage.arena, MlirNamedAttribute, model->n_opset_import);
+  MlirNamedAttribute *entries =
+      O3_ARENA_ARRAY(import->storage.arena, MlirNamedAttribute, model->n_opset_import);
   O3_TRY_ALLOC(entries);
   for (size_t i = 0; i < model->n_opset_import; ++i) {
     const char *domain = o3_onnx_domain(model->opset_import[i]->domain);
@@ -46,7 +47,8 @@ static o3_status_t set_module_attributes(o3_onnx_import_t *import, const Onnx__M
 
 static o3_status_t build_module(o3_onnx_import_t *import, const Onnx__ModelProto *model) {
   o3_onnx_frame_t frame = {.prefix = ""};
-  O3_TRY(o3_onnx_opsets_read(import->storage.arena, model->opset_import, model->n_opset_import, &frame.opsets));
+  O3_TRY(
+      o3_onnx_opsets_read(import->storage.arena, model->opset_import, model->n_opset_import, &frame.opsets));
   O3_TRY(o3_onnx_functions_read(import, model));
   O3_TRY(set_module_attributes(import, model));
   return o3_onnx_main_build(import, &frame, model->graph);
@@ -62,12 +64,14 @@ static o3_status_t check_model(const Onnx__ModelProto *model) {
   return NULL;
 }
 
-static o3_status_t decode_model(o3_arena_t *arena, const o3_onnx_buffer_t *buffer, const Onnx__ModelProto **model) {
+static o3_status_t decode_model(o3_arena_t *arena, const o3_onnx_buffer_t *buffer,
+                                const Onnx__ModelProto **model) {
   if (buffer->size == 0) return o3_status_create(O3_STATUS_INVALID_MODEL, "'%s' is empty", buffer->name);
-  O3_TRY_CONTEXT(o3_onnx_decode(arena, buffer->data, buffer->size, model), "'%s' is not an ONNX model", buffer->name);
+  O3_TRY_CONTEXT(o3_onnx_decode(arena, buffer->data, buffer->size, model), "'%s' is not an ONNX model",
+                 buffer->name);
   if (!(*model)->graph && !(*model)->ir_version)
-    return o3_status_create(O3_STATUS_INVALID_MODEL, "'%s' is not an ONNX model: it has neither IR version nor graph",
-                            buffer->name);
+    return o3_status_create(O3_STATUS_INVALID_MODEL,
+                            "'%s' is not an ONNX model: it has neither IR version nor graph", buffer->name);
   O3_TRY_CONTEXT(check_model(*model), "'%s'", buffer->name);
   return NULL;
 }

@@ -38,7 +38,8 @@ static o3_status_t collect_captures(o3_onnx_node_t *node) {
 }
 
 /* The values of |names|; an omitted one is null. */
-static o3_status_t read_values(const o3_onnx_node_t *node, char *const *names, size_t count, MlirValue *values) {
+static o3_status_t read_values(const o3_onnx_node_t *node, char *const *names, size_t count,
+                               MlirValue *values) {
   for (size_t i = 0; i < count; ++i) {
     values[i] = (MlirValue){0};
     if (!*names[i]) continue;
@@ -57,7 +58,8 @@ typedef struct operands {
 } operands_t;
 
 /* Moves the values that are there to the front and says which they were. */
-static o3_status_t drop_omitted(const o3_onnx_node_t *node, MlirValue *values, size_t count, operands_t *operands) {
+static o3_status_t drop_omitted(const o3_onnx_node_t *node, MlirValue *values, size_t count,
+                                operands_t *operands) {
   MlirAttribute *flags = O3_ARENA_ARRAY(node->import->storage.arena, MlirAttribute, count);
   O3_TRY_ALLOC(flags);
   MlirContext context = node->import->storage.context;
@@ -98,7 +100,8 @@ static o3_status_t define_results(const o3_onnx_node_t *node, MlirOperation op) 
   for (size_t i = 0; i < node->proto->n_output; ++i) {
     const char *name = node->proto->output[i];
     if (*name)
-      O3_TRY(o3_onnx_scope_define_value(node->import, node->scope, name, mlirOperationGetResult(op, (intptr_t)i)));
+      O3_TRY(o3_onnx_scope_define_value(node->import, node->scope, name,
+                                        mlirOperationGetResult(op, (intptr_t)i)));
   }
   return NULL;
 }
@@ -125,10 +128,14 @@ static o3_status_t build_op(const o3_onnx_node_t *node, int64_t opset) {
   O3_TRY(result_types(node, &types));
   if (node->captures.list.count) captures = o3_attr_i64(context, (int64_t)node->captures.list.count);
   const o3_attr_t attrs[] = {
-      {"op", o3_attr_string(context, proto->op_type)}, {"domain", o3_attr_string(context, node->domain)},
-      {"opset", o3_attr_i64(context, opset)},          {"name", o3_attr_string(context, node->label)},
-      {"present", operands.present},                   {"captures", captures},
-      {"outputs", outputs},                            {"attrs", attributes},
+      {"op", o3_attr_string(context, proto->op_type)},
+      {"domain", o3_attr_string(context, node->domain)},
+      {"opset", o3_attr_i64(context, opset)},
+      {"name", o3_attr_string(context, node->label)},
+      {"present", operands.present},
+      {"captures", captures},
+      {"outputs", outputs},
+      {"attrs", attributes},
   };
   o3_op_spec_t spec = {.name = "o3.node",
                        .num_operands = (int)operands.count,
@@ -152,7 +159,8 @@ static o3_status_t build_operator(o3_onnx_node_t *node) {
 
 static o3_status_t build_node(o3_onnx_node_t *node) {
   if (++node->import->num_nodes > O3_ONNX_MAX_NODES)
-    return o3_status_create(O3_STATUS_UNSUPPORTED, "the model has more than %d nodes once its functions are inlined",
+    return o3_status_create(O3_STATUS_UNSUPPORTED,
+                            "the model has more than %d nodes once its functions are inlined",
                             O3_ONNX_MAX_NODES);
   if (!*node->proto->op_type) return o3_status_create(O3_STATUS_INVALID_MODEL, "it has no op_type");
   const o3_onnx_function_t *function;
@@ -160,8 +168,8 @@ static o3_status_t build_node(o3_onnx_node_t *node) {
   return function ? o3_onnx_function_inline(node, function) : build_operator(node);
 }
 
-o3_status_t o3_onnx_nodes_build(o3_onnx_import_t *import, o3_onnx_scope_t *scope, Onnx__NodeProto *const *protos,
-                                size_t count) {
+o3_status_t o3_onnx_nodes_build(o3_onnx_import_t *import, o3_onnx_scope_t *scope,
+                                Onnx__NodeProto *const *protos, size_t count) {
   o3_arena_t *arena = import->storage.arena;
   const char **labels = O3_ARENA_ARRAY(arena, const char *, count);
   size_t *order = O3_ARENA_ARRAY(arena, size_t, count);

@@ -25,7 +25,8 @@ int64_t o3_onnx_opset_get(const o3_onnx_frame_t *frame, const char *domain) {
   return version ? *version : 0;
 }
 
-o3_status_t o3_onnx_scope_init(o3_onnx_import_t *import, const o3_onnx_scope_t *outer, o3_onnx_scope_t *scope) {
+o3_status_t o3_onnx_scope_init(o3_onnx_import_t *import, const o3_onnx_scope_t *outer,
+                               o3_onnx_scope_t *scope) {
   o3_arena_t *arena = import->storage.arena;
   *scope = (o3_onnx_scope_t){.values = o3_str_map_create(arena),
                              .last_initializer = O3_ARENA_NEW(arena, MlirOperation),
@@ -35,7 +36,8 @@ o3_status_t o3_onnx_scope_init(o3_onnx_import_t *import, const o3_onnx_scope_t *
   O3_TRY_ALLOC(scope->values);
   O3_TRY_ALLOC(scope->last_initializer);
   if (scope->depth > O3_ONNX_MAX_DEPTH)
-    return o3_status_create(O3_STATUS_UNSUPPORTED, "graphs and functions are nested deeper than %d", O3_ONNX_MAX_DEPTH);
+    return o3_status_create(O3_STATUS_UNSUPPORTED, "graphs and functions are nested deeper than %d",
+                            O3_ONNX_MAX_DEPTH);
   return NULL;
 }
 
@@ -62,8 +64,9 @@ static MlirValue build_initializer(o3_onnx_import_t *import, o3_onnx_scope_t *sc
                                    MlirAttribute data) {
   MlirContext context = import->storage.context;
   o3_builder_t builder = o3_builder_at_end(scope->block, o3_onnx_location(import, name, 0));
-  builder.before = mlirOperationIsNull(*scope->last_initializer) ? mlirBlockGetFirstOperation(scope->block)
-                                                                 : mlirOperationGetNextInBlock(*scope->last_initializer);
+  builder.before = mlirOperationIsNull(*scope->last_initializer)
+                       ? mlirBlockGetFirstOperation(scope->block)
+                       : mlirOperationGetNextInBlock(*scope->last_initializer);
   MlirValue value = o3_build1_attrs(&builder, "o3.initializer", import->value_type, O3_NO_VALUES,
                                     O3_ATTRS({"name", o3_attr_string(context, name)}, {"value", data}));
   *scope->last_initializer = o3_value_def(value);
@@ -77,9 +80,11 @@ o3_status_t o3_onnx_scope_read(o3_onnx_import_t *import, o3_onnx_scope_t *scope,
   if (!value || value->absent || !mlirValueIsNull(value->value)) return NULL;
   MlirAttribute data;
   if (value->sparse) {
-    O3_TRY_CONTEXT(o3_onnx_sparse_tensor_import(&import->storage, value->sparse, name, &data), "initializer '%s'", name);
+    O3_TRY_CONTEXT(o3_onnx_sparse_tensor_import(&import->storage, value->sparse, name, &data),
+                   "initializer '%s'", name);
   } else {
-    O3_TRY_CONTEXT(o3_onnx_tensor_import(&import->storage, value->initializer, name, &data), "initializer '%s'", name);
+    O3_TRY_CONTEXT(o3_onnx_tensor_import(&import->storage, value->initializer, name, &data),
+                   "initializer '%s'", name);
   }
   value->value = build_initializer(import, scope, name, data);
   return NULL;

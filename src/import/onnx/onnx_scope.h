@@ -10,18 +10,18 @@
 #define O3_ONNX_MAX_NODES 1000000
 #define O3_ONNX_MIN_OPSET 7
 #define O3_ONNX_MAX_OPSET 28
-#define O3_ONNX_MIN_IR 3
-#define O3_ONNX_MAX_IR 14
+#define O3_ONNX_MIN_IR    3
+#define O3_ONNX_MAX_IR    14
 
 /* One import. */
 typedef struct o3_onnx_import {
   o3_onnx_storage_t storage;
   const char *file; /* its base name, for locations */
   MlirModule module;
-  MlirType value_type;         /* !o3.value */
-  o3_str_map_t *functions;     /* o3_onnx_function_key -> o3_onnx_function_t * */
-  o3_str_map_t *func_names;    /* symbols of the module */
-  o3_str_map_t *dim_symbols;   /* names of dimensions */
+  MlirType value_type;       /* !o3.value */
+  o3_str_map_t *functions;   /* o3_onnx_function_key -> o3_onnx_function_t * */
+  o3_str_map_t *func_names;  /* symbols of the module */
+  o3_str_map_t *dim_symbols; /* names of dimensions */
   size_t num_nodes;
 } o3_onnx_import_t;
 
@@ -40,8 +40,8 @@ typedef struct o3_onnx_frame {
   const char *prefix;                 /* of its nodes' names: "call/" */
 } o3_onnx_frame_t;
 
-/* What a name stands for. An initializer's op is made when it is first read. A formal input of a function that
- * the call leaves out is |absent|: whoever reads it has an omitted input too. */
+/* What a name stands for. An initializer's op is made when it is first read. A formal input of a function
+ * that the call leaves out is |absent|: whoever reads it has an omitted input too. */
 typedef struct o3_onnx_value {
   MlirValue value; /* null: absent, or an initializer not read yet */
   bool absent;

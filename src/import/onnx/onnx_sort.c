@@ -1,5 +1,6 @@
-/* ONNX asks for sorted nodes, and not all writers obey. A depth-first walk in the file's order leaves a sorted
- * list as it is. Names that no node defines play no part: whether they exist is found when the node is built. */
+/* ONNX asks for sorted nodes, and not all writers obey. A depth-first walk in the file's order leaves a
+ * sorted list as it is. Names that no node defines play no part: whether they exist is found when the node is
+ * built. */
 #include "import/onnx/onnx_sort.h"
 
 #include <string.h>
@@ -27,9 +28,11 @@ static o3_status_t collect_locals(const Onnx__GraphProto *graph, const locals_t 
   for (size_t i = 0; i < graph->n_input; ++i) O3_TRY(add_local(locals, graph->input[i]->name));
   for (size_t i = 0; i < graph->n_initializer; ++i) O3_TRY(add_local(locals, graph->initializer[i]->name));
   for (size_t i = 0; i < graph->n_sparse_initializer; ++i)
-    if (graph->sparse_initializer[i]->values) O3_TRY(add_local(locals, graph->sparse_initializer[i]->values->name));
+    if (graph->sparse_initializer[i]->values)
+      O3_TRY(add_local(locals, graph->sparse_initializer[i]->values->name));
   for (size_t i = 0; i < graph->n_node; ++i)
-    for (size_t k = 0; k < graph->node[i]->n_output; ++k) O3_TRY(add_local(locals, graph->node[i]->output[k]));
+    for (size_t k = 0; k < graph->node[i]->n_output; ++k)
+      O3_TRY(add_local(locals, graph->node[i]->output[k]));
   return NULL;
 }
 
@@ -118,12 +121,14 @@ static o3_status_t collect_reads(sorter_t *sorter, size_t index) {
 static o3_status_t cycle_error(const sorter_t *sorter, const char *const *labels, const sort_node_t *reader,
                                const sort_node_t *read) {
   size_t from = (size_t)(reader - sorter->nodes), to = (size_t)(read - sorter->nodes);
-  return o3_status_create(O3_STATUS_INVALID_MODEL,
-                          "the graph has a cycle: node '%s' (%s) reads a result of node '%s' (%s), which needs it first",
-                          labels[from], sorter->protos[from]->op_type, labels[to], sorter->protos[to]->op_type);
+  return o3_status_create(
+      O3_STATUS_INVALID_MODEL,
+      "the graph has a cycle: node '%s' (%s) reads a result of node '%s' (%s), which needs it first",
+      labels[from], sorter->protos[from]->op_type, labels[to], sorter->protos[to]->op_type);
 }
 
-/* Appends |root|, which is unseen, and what it needs. The stack is explicit: a chain of nodes can be as long as the model. */
+/* Appends |root|, which is unseen, and what it needs. The stack is explicit: a chain of nodes can be as long
+ * as the model. */
 static o3_status_t visit(sorter_t *sorter, sort_node_t *root, sort_node_t **stack, const char *const *labels,
                          size_t *order, size_t *num_ordered) {
   size_t depth = 0;
@@ -146,8 +151,8 @@ static o3_status_t visit(sorter_t *sorter, sort_node_t *root, sort_node_t **stac
   return NULL;
 }
 
-o3_status_t o3_onnx_sort(o3_arena_t *arena, Onnx__NodeProto *const *nodes, size_t count, const char *const *labels,
-                         size_t *order) {
+o3_status_t o3_onnx_sort(o3_arena_t *arena, Onnx__NodeProto *const *nodes, size_t count,
+                         const char *const *labels, size_t *order) {
   sorter_t sorter = {arena, nodes, O3_ARENA_ARRAY(arena, sort_node_t, count), o3_str_map_create(arena)};
   sort_node_t **stack = O3_ARENA_ARRAY(arena, sort_node_t *, count);
   O3_TRY_ALLOC(sorter.nodes);

@@ -35,52 +35,57 @@ static typed_field_t typed_field(const Onnx__TensorProto *tensor) {
   }
 }
 
-/* Keeps the low bytes. What is cut off must be the sign or zero: writers store unsigned values and the bits of
- * float16 either way. */
+/* Keeps the low bytes. What is cut off must be the sign or zero: writers store unsigned values and the bits
+ * of float16 either way. */
 static o3_status_t narrow(o3_arena_t *arena, const typed_field_t *field, size_t bytes, const void **data) {
   uint8_t *out = o3_arena_alloc(arena, field->count, bytes);
   O3_TRY_ALLOC(out);
   for (size_t i = 0; i < field->count; ++i) {
-    int64_t value = field->stride == 4 ? ((const int32_t *)field->data)[i] : ((const int64_t *)field->data)[i];
+    int64_t value =
+        field->stride == 4 ? ((const int32_t *)field->data)[i] : ((const int64_t *)field->data)[i];
     int64_t cut = value >> (8 * bytes - 1);
     if (cut != 0 && cut != 1 && cut != -1)
-      return o3_status_create(O3_STATUS_INVALID_MODEL, "element %zu of its %s is %lld, which does not fit %zu bits", i,
-                              field->name, (long long)value, 8 * bytes);
+      return o3_status_create(O3_STATUS_INVALID_MODEL,
+                              "element %zu of its %s is %lld, which does not fit %zu bits", i, field->name,
+                              (long long)value, 8 * bytes);
     memcpy(out + i * bytes, &value, bytes);
   }
   *data = out;
   return NULL;
 }
 
-static o3_status_t typed_data(o3_arena_t *arena, const Onnx__TensorProto *tensor, const o3_onnx_dtype_t *dtype,
-                              size_t count, const void **data) {
+static o3_status_t typed_data(o3_arena_t *arena, const Onnx__TensorProto *tensor,
+                              const o3_onnx_dtype_t *dtype, size_t count, const void **data) {
   typed_field_t field = typed_field(tensor);
   if (field.count != count)
-    return o3_status_create(O3_STATUS_INVALID_MODEL, "it has %zu elements in %s, its dims need %zu", field.count,
-                            field.name, count);
+    return o3_status_create(O3_STATUS_INVALID_MODEL, "it has %zu elements in %s, its dims need %zu",
+                            field.count, field.name, count);
   *data = field.data ? field.data : "";
   return field.stride == dtype->bytes || count == 0 ? NULL : narrow(arena, &field, dtype->bytes, data);
 }
 
-/* ONNX writes bools as 0 and 1. Other bytes would be true on one road through the compiler, false on another. */
+/* ONNX writes bools as 0 and 1. Other bytes would be true on one road through the compiler, false on another.
+ */
 static o3_status_t check_bools(const uint8_t *data, size_t count) {
   for (size_t i = 0; i < count; ++i)
     if (data[i] > 1)
-      return o3_status_create(O3_STATUS_INVALID_MODEL, "element %zu of a bool tensor is the byte %u, 0 or 1 is expected",
-                              i, data[i]);
+      return o3_status_create(O3_STATUS_INVALID_MODEL,
+                              "element %zu of a bool tensor is the byte %u, 0 or 1 is expected", i, data[i]);
   return NULL;
 }
 
 static o3_status_t find_data(o3_onnx_storage_t *storage, const Onnx__TensorProto *tensor,
                              const o3_onnx_dtype_t *dtype, size_t count, const void **data) {
   size_t bytes = count * dtype->bytes;
-  if (tensor->data_location == DATA_LOCATION_EXTERNAL) return o3_onnx_external_data(storage, tensor, bytes, data);
+  if (tensor->data_location == DATA_LOCATION_EXTERNAL)
+    return o3_onnx_external_data(storage, tensor, bytes, data);
   if (tensor->data_location != DATA_LOCATION_DEFAULT)
     return o3_status_create(O3_STATUS_INVALID_MODEL, "it has data_location %d, which ONNX does not define",
                             tensor->data_location);
   if (!tensor->has_mapped_length) return typed_data(storage->arena, tensor, dtype, count, data);
   if (tensor->mapped_length != bytes)
-    return o3_status_create(O3_STATUS_INVALID_MODEL, "it has %llu bytes of raw_data, its type and dims need %zu",
+    return o3_status_create(O3_STATUS_INVALID_MODEL,
+                            "it has %llu bytes of raw_data, its type and dims need %zu",
                             (unsigned long long)tensor->mapped_length, bytes);
   *data = storage->data + tensor->mapped_offset;
   return NULL;
@@ -92,14 +97,16 @@ static o3_status_t check_dtype(const Onnx__TensorProto *tensor, const o3_onnx_dt
     return o3_status_create(O3_STATUS_INVALID_MODEL, "it has element type %d, which ONNX does not define",
                             tensor->data_type);
   if (!(*dtype)->mlir)
-    return o3_status_create(O3_STATUS_UNSUPPORTED, "it has element type %s, which o3c does not read", (*dtype)->name);
+    return o3_status_create(O3_STATUS_UNSUPPORTED, "it has element type %s, which o3c does not read",
+                            (*dtype)->name);
   return NULL;
 }
 
 /* The number of elements. Zero-sized dims do not hide an overflow of the others. */
 static o3_status_t check_dims(size_t rank, const int64_t *dims, size_t element_bytes, size_t *count) {
   if (rank > O3_IR_MAX_RANK)
-    return o3_status_create(O3_STATUS_UNSUPPORTED, "it has rank %zu, at most %d is supported", rank, O3_IR_MAX_RANK);
+    return o3_status_create(O3_STATUS_UNSUPPORTED, "it has rank %zu, at most %d is supported", rank,
+                            O3_IR_MAX_RANK);
   int64_t nonzero = 1, bytes;
   bool empty = false;
   for (size_t i = 0; i < rank; ++i) {
@@ -116,8 +123,8 @@ static o3_status_t check_dims(size_t rank, const int64_t *dims, size_t element_b
   return NULL;
 }
 
-o3_status_t o3_onnx_tensor_import(o3_onnx_storage_t *storage, const Onnx__TensorProto *tensor, const char *name,
-                                  MlirAttribute *attr) {
+o3_status_t o3_onnx_tensor_import(o3_onnx_storage_t *storage, const Onnx__TensorProto *tensor,
+                                  const char *name, MlirAttribute *attr) {
   const o3_onnx_dtype_t *dtype;
   size_t count;
   const void *data;

@@ -17,8 +17,8 @@ typedef struct o3_onnx_storage {
 } o3_onnx_storage_t;
 
 /* The elements attribute of |tensor|, whose weight is called |name|. Errors do not name the tensor. */
-o3_status_t o3_onnx_tensor_import(o3_onnx_storage_t *storage, const Onnx__TensorProto *tensor, const char *name,
-                                  MlirAttribute *attr) O3_MUST_USE;
+o3_status_t o3_onnx_tensor_import(o3_onnx_storage_t *storage, const Onnx__TensorProto *tensor,
+                                  const char *name, MlirAttribute *attr) O3_MUST_USE;
 
 /* A dictionary {values, indices, dims}: the two tensors as the file has them, and the dense shape. */
 o3_status_t o3_onnx_sparse_tensor_import(o3_onnx_storage_t *storage, const Onnx__SparseTensorProto *tensor,
@@ -26,7 +26,7 @@ o3_status_t o3_onnx_sparse_tensor_import(o3_onnx_storage_t *storage, const Onnx_
 
 /* The bytes of a tensor with data_location EXTERNAL, |expected| in number, in a file that |storage->weights|
  * keeps. */
-o3_status_t o3_onnx_external_data(o3_onnx_storage_t *storage, const Onnx__TensorProto *tensor, size_t expected,
-                                  const void **data) O3_MUST_USE;
+o3_status_t o3_onnx_external_data(o3_onnx_storage_t *storage, const Onnx__TensorProto *tensor,
+                                  size_t expected, const void **data) O3_MUST_USE;
 
 #endif

@@ -15,14 +15,16 @@ static o3_status_t dtype_get(int32_t number, const o3_onnx_dtype_t **dtype) {
 
 static o3_status_t append_type(o3_strbuf_t *text, const Onnx__TypeProto *type);
 
-static o3_status_t append_element_type(o3_strbuf_t *text, const char *kind, const Onnx__ElementTypeProto *type) {
+static o3_status_t append_element_type(o3_strbuf_t *text, const char *kind,
+                                       const Onnx__ElementTypeProto *type) {
   o3_strbuf_printf(text, "%s(", kind);
   O3_TRY(append_type(text, type->elem_type));
   o3_strbuf_puts(text, ")");
   return NULL;
 }
 
-static o3_status_t append_tensor_type(o3_strbuf_t *text, const char *kind, const Onnx__TensorTypeProto *type) {
+static o3_status_t append_tensor_type(o3_strbuf_t *text, const char *kind,
+                                      const Onnx__TensorTypeProto *type) {
   const o3_onnx_dtype_t *dtype;
   O3_TRY(dtype_get(type->elem_type, &dtype));
   o3_strbuf_printf(text, "%s(%s)", kind, dtype->name);
@@ -41,7 +43,8 @@ static o3_status_t append_map_type(o3_strbuf_t *text, const Onnx__MapTypeProto *
 /* |type| may be NULL: a sequence may leave its element type open. */
 static o3_status_t append_type(o3_strbuf_t *text, const Onnx__TypeProto *type) {
   if (type && type->tensor_type) return append_tensor_type(text, "tensor", type->tensor_type);
-  if (type && type->sparse_tensor_type) return append_tensor_type(text, "sparse_tensor", type->sparse_tensor_type);
+  if (type && type->sparse_tensor_type)
+    return append_tensor_type(text, "sparse_tensor", type->sparse_tensor_type);
   if (type && type->sequence_type) return append_element_type(text, "sequence", type->sequence_type);
   if (type && type->optional_type) return append_element_type(text, "optional", type->optional_type);
   if (type && type->map_type) return append_map_type(text, type->map_type);
@@ -92,11 +95,12 @@ static o3_status_t fresh_symbol(const value_info_t *info, size_t dim, const char
   return put_symbol(info->symbols, *name);
 }
 
-static o3_status_t import_dim(const value_info_t *info, const Onnx__DimensionProto *dim, size_t index, int64_t *size,
-                              MlirAttribute *symbol) {
+/* A size of -1 is how some exporters (Paddle's) write an unknown one, against ONNX's rules. */
+static o3_status_t import_dim(const value_info_t *info, const Onnx__DimensionProto *dim, size_t index,
+                              int64_t *size, MlirAttribute *symbol) {
   const char *name = dim->dim_param;
   *size = -1;
-  if (dim->has_dim_value) {
+  if (dim->has_dim_value && dim->dim_value != -1) {
     if (dim->dim_value < 0)
       return o3_status_create(O3_STATUS_INVALID_MODEL, "dimension %zu is %lld, which is negative", index,
                               (long long)dim->dim_value);
@@ -109,8 +113,8 @@ static o3_status_t import_dim(const value_info_t *info, const Onnx__DimensionPro
   return NULL;
 }
 
-static o3_status_t import_shape(const value_info_t *info, const Onnx__TensorShapeProto *shape, MlirType element,
-                                MlirAttribute *type, MlirAttribute *dims) {
+static o3_status_t import_shape(const value_info_t *info, const Onnx__TensorShapeProto *shape,
+                                MlirType element, MlirAttribute *type, MlirAttribute *dims) {
   int64_t sizes[O3_IR_MAX_RANK], count = 1;
   MlirAttribute symbols[O3_IR_MAX_RANK];
   if (shape->n_dim > O3_IR_MAX_RANK)
@@ -126,8 +130,8 @@ static o3_status_t import_shape(const value_info_t *info, const Onnx__TensorShap
   return NULL;
 }
 
-static o3_status_t import_tensor_type(const value_info_t *info, const Onnx__TypeProto *type, MlirAttribute *attr,
-                                      MlirAttribute *dims) {
+static o3_status_t import_tensor_type(const value_info_t *info, const Onnx__TypeProto *type,
+                                      MlirAttribute *attr, MlirAttribute *dims) {
   const Onnx__TensorTypeProto *tensor = type->tensor_type;
   const o3_onnx_dtype_t *dtype = NULL;
   if (tensor) O3_TRY(dtype_get(tensor->elem_type, &dtype));
@@ -147,12 +151,16 @@ o3_status_t o3_onnx_value_info_import(MlirContext context, o3_arena_t *arena, o3
                                       const Onnx__ValueInfoProto *info, MlirAttribute *attrs) {
   value_info_t self = {context, arena, symbols, info->name};
   MlirAttribute type = mlirAttributeGetNull(), dims = mlirAttributeGetNull();
-  if (is_declared(info->type)) O3_TRY_CONTEXT(import_tensor_type(&self, info->type, &type, &dims), "'%s'", info->name);
+  if (is_declared(info->type))
+    O3_TRY_CONTEXT(import_tensor_type(&self, info->type, &type, &dims), "'%s'", info->name);
   MlirNamedAttribute named[3];
   intptr_t count = 0;
-  named[count++] = mlirNamedAttributeGet(mlirIdentifierGet(context, O3_STR("o3.name")), o3_attr_string(context, info->name));
-  if (!mlirAttributeIsNull(type)) named[count++] = mlirNamedAttributeGet(mlirIdentifierGet(context, O3_STR("o3.type")), type);
-  if (!mlirAttributeIsNull(dims)) named[count++] = mlirNamedAttributeGet(mlirIdentifierGet(context, O3_STR("o3.dims")), dims);
+  named[count++] = mlirNamedAttributeGet(mlirIdentifierGet(context, O3_STR("o3.name")),
+                                         o3_attr_string(context, info->name));
+  if (!mlirAttributeIsNull(type))
+    named[count++] = mlirNamedAttributeGet(mlirIdentifierGet(context, O3_STR("o3.type")), type);
+  if (!mlirAttributeIsNull(dims))
+    named[count++] = mlirNamedAttributeGet(mlirIdentifierGet(context, O3_STR("o3.dims")), dims);
   *attrs = mlirDictionaryAttrGet(context, count, named);
   return NULL;
 }

@@ -9,4 +9,4 @@ command -v cmake >/dev/null && command -v ninja >/dev/null || {
   exit 1
 }
 if [ ! -e "$folder/build.ninja" ] || [ $# -gt 0 ]; then cmake -G Ninja -S . -B "$folder" "$@"; fi
-exec ninja -C "$folder"
+exec ninja -C "$folder" -j "$(nproc)"

@@ -144,9 +144,10 @@ o3_status_t o3_file_temp_dir_create(char **path) {
 void o3_file_temp_dir_remove(const char *path) {
   DIR *folder = opendir(path);
   if (!folder) return;
+  int fd = dirfd(folder);
   struct dirent *entry;
-  while ((entry = readdir(folder)))
-    if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..")) unlinkat(dirfd(folder), entry->d_name, 0);
+  while (fd >= 0 && (entry = readdir(folder)))
+    if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..")) unlinkat(fd, entry->d_name, 0);
   closedir(folder);
   rmdir(path);
 }

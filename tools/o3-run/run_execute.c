@@ -9,10 +9,15 @@
 #include "run_model.h"
 #include "tensorio/tensor.h"
 
-#define BENCH_MS    2000.0
-#define BENCH_RUNS  10
-#define WARMUP_MS   200.0
-#define WARMUP_RUNS 3
+/* How long to go on when no number is given: at least |least| runs, at most |most|, until |budget_ms| is
+ * over. More than the most would tell nothing new. */
+typedef struct amount {
+  int64_t least, most;
+  double budget_ms;
+} amount_t;
+
+static const amount_t bench_amount = {.least = 10, .most = 1000000, .budget_ms = 2000};
+static const amount_t warmup_amount = {.least = 3, .most = 1000000, .budget_ms = 200};
 
 static double now_ms(void) {
   struct timespec time;
@@ -20,11 +25,11 @@ static double now_ms(void) {
   return (double)time.tv_sec * 1e3 + (double)time.tv_nsec * 1e-6;
 }
 
-o3_status_t o3_run_execute_once(o3_session_t *session, const o3_run_slots_t *inputs, o3_tensor_t *outputs,
-                                int32_t count) {
-  memset(outputs, 0, (size_t)count * sizeof *outputs);
-  const o3_code_t code = o3_session_run(session, inputs->tensors, inputs->count, outputs, count);
-  return code == O3_OK ? NULL : o3_run_model_failure(code, o3_session_error(session));
+o3_status_t o3_run_execute_once(const o3_run_binding_t *binding) {
+  memset(binding->outputs, 0, (size_t)binding->num_outputs * sizeof *binding->outputs);
+  const o3_code_t code = o3_session_run(binding->session, binding->inputs->tensors, binding->inputs->count,
+                                        binding->outputs, binding->num_outputs);
+  return code == O3_OK ? NULL : o3_run_model_failure(code, o3_session_error(binding->session));
 }
 
 static o3_status_t compare_bits(const char *name, const o3_tensor_t *first, const o3_tensor_t *again,
@@ -41,12 +46,12 @@ static o3_status_t compare_bits(const char *name, const o3_tensor_t *first, cons
       "run %" PRId64 " gives other bits than the first in output '%s': --repeat expects the same", run, name);
 }
 
-o3_status_t o3_run_execute_repeat(o3_session_t *session, const o3_run_slots_t *inputs,
-                                  const o3_run_slots_t *first, o3_tensor_t *outputs, int64_t times) {
+o3_status_t o3_run_execute_repeat(const o3_run_binding_t *binding, const o3_run_slots_t *first,
+                                  int64_t times) {
   for (int64_t run = 0; run < times; ++run) {
-    O3_TRY(o3_run_execute_once(session, inputs, outputs, first->count));
+    O3_TRY(o3_run_execute_once(binding));
     for (int32_t i = 0; i < first->count; ++i) {
-      O3_TRY(compare_bits(first->infos[i].name, &first->tensors[i], &outputs[i], run + 2));
+      O3_TRY(compare_bits(first->infos[i].name, &first->tensors[i], &binding->outputs[i], run + 2));
     }
   }
   return NULL;
@@ -71,14 +76,12 @@ static o3_status_t durations_push(durations_t *durations, double value) {
   return NULL;
 }
 
-/* Times |runs| runs, or when |runs| is 0 at least |least| and until |budget| milliseconds are over. */
-static o3_status_t time_runs(o3_session_t *session, const o3_run_slots_t *inputs, o3_tensor_t *outputs,
-                             int32_t count, int64_t runs, int64_t least, double budget,
+static o3_status_t time_runs(const o3_run_binding_t *binding, const amount_t *amount,
                              durations_t *durations) {
   const double start = now_ms();
-  for (double begin = start;
-       runs ? durations->count < runs : durations->count < least || begin - start < budget;) {
-    O3_TRY(o3_run_execute_once(session, inputs, outputs, count));
+  for (double begin = start; durations->count < amount->least ||
+                             (durations->count < amount->most && begin - start < amount->budget_ms);) {
+    O3_TRY(o3_run_execute_once(binding));
     const double end = now_ms();
     O3_TRY(durations_push(durations, end - begin));
     begin = now_ms();
@@ -86,24 +89,24 @@ static o3_status_t time_runs(o3_session_t *session, const o3_run_slots_t *inputs
   return NULL;
 }
 
-static o3_status_t warm_up(o3_session_t *session, const o3_run_slots_t *inputs, o3_tensor_t *outputs,
-                           int32_t count, int64_t runs, int64_t *done) {
+/* Exactly |runs| runs. */
+static amount_t exactly(int64_t runs) { return (amount_t){.least = runs, .most = runs}; }
+
+static o3_status_t warm_up(const o3_run_binding_t *binding, int64_t runs, int64_t *done) {
   durations_t durations = {0};
-  *done = 0;
-  if (runs == 0) return NULL;
-  o3_status_t status =
-      time_runs(session, inputs, outputs, count, runs > 0 ? runs : 0, WARMUP_RUNS, WARMUP_MS, &durations);
+  const amount_t amount = runs >= 0 ? exactly(runs) : warmup_amount;
+  o3_status_t status = time_runs(binding, &amount, &durations);
   *done = durations.count;
   free(durations.items);
   return status;
 }
 
-o3_status_t o3_run_execute_bench(o3_session_t *session, const o3_run_slots_t *inputs, o3_tensor_t *outputs,
-                                 int32_t count, const o3_run_options_t *options, o3_run_times_t *times) {
+o3_status_t o3_run_execute_bench(const o3_run_binding_t *binding, const o3_run_options_t *options,
+                                 o3_run_times_t *times) {
   durations_t durations = {0};
-  O3_TRY(warm_up(session, inputs, outputs, count, options->warmup, &times->warmup));
-  o3_status_t status =
-      time_runs(session, inputs, outputs, count, options->bench.value, BENCH_RUNS, BENCH_MS, &durations);
+  const amount_t amount = options->bench.value ? exactly(options->bench.value) : bench_amount;
+  O3_TRY(warm_up(binding, options->warmup, &times->warmup));
+  o3_status_t status = time_runs(binding, &amount, &durations);
   if (!status) o3_run_times_init(durations.items, durations.count, times);
   free(durations.items);
   return status;

@@ -8,19 +8,25 @@
 #include "run_result.h"
 #include "run_slots.h"
 
-/* One run: |outputs|, |count| of them, point to the session's memory until the next run. */
-o3_status_t o3_run_execute_once(o3_session_t *session, const o3_run_slots_t *inputs, o3_tensor_t *outputs,
-                                int32_t count) O3_MUST_USE;
+/* A session with what it runs on. |outputs|, |num_outputs| of them, point to the session's memory until
+ * its next run. All borrowed. */
+typedef struct o3_run_binding {
+  o3_session_t *session;
+  const o3_run_slots_t *inputs;
+  o3_tensor_t *outputs;
+  int32_t num_outputs;
+} o3_run_binding_t;
 
-/* Runs |times| times more, and fails (INVALID_MODEL, naming output and element) when a bit of the
- * outputs differs from |first|. |outputs| are those of the last run. */
-o3_status_t o3_run_execute_repeat(o3_session_t *session, const o3_run_slots_t *inputs,
-                                  const o3_run_slots_t *first, o3_tensor_t *outputs, int64_t times)
+/* One run. */
+o3_status_t o3_run_execute_once(const o3_run_binding_t *binding) O3_MUST_USE;
+
+/* Runs |times| times more, and fails (INVALID_MODEL, naming the output) when a bit of the outputs differs
+ * from |first|. */
+o3_status_t o3_run_execute_repeat(const o3_run_binding_t *binding, const o3_run_slots_t *first, int64_t times)
     O3_MUST_USE;
 
 /* Warms up and times as --bench and --warmup say. */
-o3_status_t o3_run_execute_bench(o3_session_t *session, const o3_run_slots_t *inputs, o3_tensor_t *outputs,
-                                 int32_t count, const o3_run_options_t *options, o3_run_times_t *times)
-    O3_MUST_USE;
+o3_status_t o3_run_execute_bench(const o3_run_binding_t *binding, const o3_run_options_t *options,
+                                 o3_run_times_t *times) O3_MUST_USE;
 
 #endif

@@ -113,15 +113,14 @@ static o3_status_t execute_set(run_t *run, const o3_run_set_t *where, set_run_t 
   set->result.inputs_dir = where->inputs_dir;
   O3_TRY(load_inputs(run, where, &set->inputs));
   O3_TRY(load_expected(run, where, &set->expected));
-  O3_TRY(o3_run_execute_once(run->session, &set->inputs, set->outputs, set->results.count));
+  const o3_run_binding_t binding = {run->session, &set->inputs, set->outputs, set->results.count};
+  O3_TRY(o3_run_execute_once(&binding));
   O3_TRY(keep_outputs(set->outputs, &set->results));
-  O3_TRY(o3_run_execute_repeat(run->session, &set->inputs, &set->results, set->outputs, options->repeat - 1));
+  O3_TRY(o3_run_execute_repeat(&binding, &set->results, options->repeat - 1));
   O3_TRY(assess(run, set));
   if (options->save) O3_TRY(o3_run_save(options->save, &set->results, run->arena));
   set->result.timed = options->bench.given;
-  if (!options->bench.given) return NULL;
-  return o3_run_execute_bench(run->session, &set->inputs, set->outputs, set->results.count, options,
-                              &set->result.times);
+  return set->result.timed ? o3_run_execute_bench(&binding, options, &set->result.times) : NULL;
 }
 
 static o3_status_t run_set(run_t *run, size_t index) {

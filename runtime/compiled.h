@@ -4,6 +4,9 @@
  * model; the runtime offers the functions at the end of this file to that code. Nothing here is
  * seen by users: their side is include/o3/model.h.
  *
+ * <prefix>_model returns a constant o3_model_t {&o3rt_api, &the o3rt_model_t}; o3rt_api is the runtime's
+ * table, a hidden o3_model_api_t.
+ *
  * Everything is C data with natural alignment, so that the compiler can lay it out itself.
  */
 #ifndef O3_RUNTIME_COMPILED_H
@@ -25,7 +28,7 @@ typedef struct o3rt_dim {
 } o3rt_dim_t;
 
 typedef struct o3rt_tensor {
-  const char *name;      /* as in the model file */
+  const char *name;       /* as in the model file */
   const o3rt_dim_t *dims; /* |rank| of them */
   int32_t rank;
   int32_t dtype; /* o3_dtype_t of include/o3/model.h, the numbers of src/base/dtype.def's ONNX column */
@@ -45,20 +48,21 @@ typedef struct o3rt_session o3rt_session_t;
 /* Runs the model. inputs[i] points to a memref descriptor with row-major contiguous data; the function
  * fills the descriptors outputs[i]; their data (row-major contiguous) lies in the session's arena or
  * scratch, in the model's constants, or in an input's buffer, and is valid until the next run. */
-typedef void (*o3rt_run_fn_t)(o3rt_session_t *session, o3rt_memref_t *const *inputs, o3rt_memref_t *const *outputs);
+typedef void (*o3rt_run_fn_t)(o3rt_session_t *session, o3rt_memref_t *const *inputs,
+                              o3rt_memref_t *const *outputs);
 
 /* Checks the guards that symbolic shapes must satisfy; |symbols| holds the bound sizes. The index of
  * the first guard that does not hold, or -1. */
 typedef int32_t (*o3rt_check_fn_t)(const int64_t *symbols);
 
 typedef struct o3rt_model {
-  uint32_t format;       /* O3RT_FORMAT */
-  uint32_t opt_level;    /* 0..3 */
-  const char *name;      /* the model file's base name without its ending */
-  const char *target;    /* "x86-64-v3", ... */
-  const char *build_id;  /* hash of model, options and compiler version, hexadecimal */
-  const char *producer;  /* "o3c 0.1.0" */
-  uint64_t cpu_features; /* O3RT_CPU_* bits that the code needs */
+  uint32_t format;         /* O3RT_FORMAT */
+  uint32_t opt_level;      /* 0..3 */
+  const char *name;        /* the model file's base name without its ending */
+  const char *target;      /* "x86-64-v3", ... */
+  const char *build_id;    /* hash of model, options and compiler version, hexadecimal */
+  const char *producer;    /* "o3c 0.1.0" */
+  uint64_t cpu_features;   /* O3RT_CPU_* bits that the code needs */
   uint64_t constant_bytes; /* weights */
   int32_t num_inputs, num_outputs, num_symbols, num_guards;
   const o3rt_tensor_t *inputs, *outputs;
@@ -68,7 +72,8 @@ typedef struct o3rt_model {
   o3rt_run_fn_t run;
 } o3rt_model_t;
 
-/* CPU features: O3RT_CPU_FEATURE(enumerator, bit, LLVM's feature name). */
+/* CPU features: F(enumerator, bit, LLVM's feature name). */
+// clang-format off
 #define O3RT_CPU_FEATURES(F)                                                                        \
   F(SSE3, 0, "sse3") F(SSSE3, 1, "ssse3") F(SSE41, 2, "sse4.1") F(SSE42, 3, "sse4.2")               \
   F(POPCNT, 4, "popcnt") F(AVX, 5, "avx") F(AVX2, 6, "avx2") F(FMA, 7, "fma") F(BMI, 8, "bmi")      \
@@ -77,6 +82,7 @@ typedef struct o3rt_model {
   F(AVX512DQ, 16, "avx512dq") F(AVX512VL, 17, "avx512vl") F(AVX512VNNI, 18, "avx512vnni")           \
   F(AVX512BF16, 19, "avx512bf16") F(AMX_TILE, 20, "amx-tile") F(AMX_INT8, 21, "amx-int8")           \
   F(AMX_BF16, 22, "amx-bf16") F(AVX512FP16, 23, "avx512fp16")
+// clang-format on
 enum {
 #define O3RT_CPU_ENUM(id, bit, name) O3RT_CPU_##id = bit,
   O3RT_CPU_FEATURES(O3RT_CPU_ENUM)
@@ -85,8 +91,9 @@ enum {
 
 /* ---- What compiled code may call. All are hidden symbols of the library. ---- */
 
-/* The session's arena, grown to at least |bytes|, 64-byte aligned; called once, at the start of a run.
- * Does not return when memory is out: the run ends with an error. */
+/* The session's arena, grown to at least |bytes|, 64-byte aligned; called once, at the start of a run (what
+ * an earlier run left there is lost when it grows). Does not return when memory is out: the run ends with an
+ * error. */
 void *o3rt_arena(o3rt_session_t *session, int64_t bytes);
 
 /* Memory for a buffer whose size is known only during the run, 64-byte aligned, valid until the next
@@ -103,6 +110,7 @@ void o3rt_fail(o3rt_session_t *session, const char *message);
  * and returns when all are done. |grain| is the least number of iterations worth a thread (>= 1).
  * A nested call, or count <= grain, runs on the calling thread. */
 typedef void (*o3rt_body_fn_t)(void *context, int64_t begin, int64_t end);
-void o3rt_parallel_for(o3rt_session_t *session, o3rt_body_fn_t body, void *context, int64_t count, int64_t grain);
+void o3rt_parallel_for(o3rt_session_t *session, o3rt_body_fn_t body, void *context, int64_t count,
+                       int64_t grain);
 
 #endif

@@ -1,6 +1,5 @@
 /* A feature is usable when the CPU reports it and the kernel saves the registers that it needs (XCR0). AMX
  * also needs the kernel's permission, which a process has to ask for. */
-#define _GNU_SOURCE
 #include "cpu_features.h"
 
 #include <cpuid.h>

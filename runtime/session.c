@@ -62,15 +62,18 @@ static size_t memref_size(const o3rt_tensor_t *spec) {
   return sizeof(o3rt_memref_t) + 2 * (size_t)spec->rank * sizeof(int64_t);
 }
 
-// NULL when memory is out.
+// One block: the pointers, then the descriptors, each as long as its rank needs. NULL when memory is out.
 static o3rt_memref_t **create_memrefs(const o3rt_tensor_t *specs, int32_t count) {
-  size_t bytes = (size_t)count * sizeof(o3rt_memref_t *);
+  size_t pointers = ((size_t)count + 1) * sizeof(o3rt_memref_t *), bytes = pointers;
   for (int32_t i = 0; i < count; ++i) bytes += memref_size(&specs[i]);
-  o3rt_memref_t **memrefs = calloc(1, bytes ? bytes : 1);
+  o3rt_memref_t **memrefs = calloc(1, bytes);
   if (!memrefs) return NULL;
-  char *place = (char *)(memrefs + count);
-  for (int32_t i = 0; i < count; place += memref_size(&specs[i++]))
-    memrefs[i] = (o3rt_memref_t *)(void *)place;
+  char *place = (char *)memrefs + pointers;
+  for (int32_t i = 0; i < count; ++i) {
+    void *memref = place;
+    memrefs[i] = memref;
+    place += memref_size(&specs[i]);
+  }
   return memrefs;
 }
 
@@ -151,7 +154,7 @@ static o3_code_t stage_results(o3rt_session_t *session) {
     o3rt_memref_t *memref = session->outputs[i];
     size_t bytes = o3rt_memref_bytes(memref, &session->compiled->outputs[i]);
     const void *data = result_data(session, i);
-    if (data && o3rt_memory_overlaps(&session->memory, data, bytes)) continue;
+    if (o3rt_memory_overlaps(&session->memory, data, bytes)) continue;
     void *copy = o3rt_memory_alloc(&session->memory, (int64_t)bytes);
     if (!copy) {
       o3rt_text_printf(&session->error, "out of memory: output '%s' takes %zu bytes",

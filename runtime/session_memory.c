@@ -1,7 +1,6 @@
 /* Scratch blocks are kept from run to run: runs of one model ask for the same sizes in the same order, so
  * the first spare block almost always fits, and the system's page faults are paid once. What a whole run
  * did not use is given back, so a single large input does not hold its memory for ever. */
-#define _GNU_SOURCE
 #include "session_memory.h"
 
 #include <stdlib.h>
@@ -36,12 +35,12 @@ static void list_remove(o3rt_block_t *block) {
 }
 
 static void list_free(o3rt_memory_t *memory, o3rt_block_t *head) {
-  while (head->next != head) {
-    o3rt_block_t *block = head->next;
-    list_remove(block);
+  for (o3rt_block_t *block = head->next, *next; block != head; block = next) {
+    next = block->next;
     memory->scratch_bytes -= block->bytes;
     free(block);
   }
+  list_init(head);
 }
 
 static void *block_data(const o3rt_block_t *block) { return (char *)block + HEADER_BYTES; }
@@ -103,7 +102,8 @@ void *o3rt_memory_alloc(o3rt_memory_t *memory, int64_t bytes) {
 
 void o3rt_memory_free(o3rt_memory_t *memory, void *data) {
   if (!data) return;
-  o3rt_block_t *block = (o3rt_block_t *)(void *)((char *)data - HEADER_BYTES);
+  void *header = (char *)data - HEADER_BYTES;
+  o3rt_block_t *block = header;
   list_remove(block);
   list_append(&memory->spare, block);
 }

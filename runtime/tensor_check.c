@@ -188,7 +188,7 @@ static bool check_data(const subject_t *subject, size_t bytes) {
     o3rt_text_printf(begin_error(subject), " has no data (NULL), expected %zu bytes", bytes);
     return false;
   }
-  if (bytes > 0 && (uintptr_t)subject->given->data % element != 0) {
+  if (bytes > 0 && ((uintptr_t)subject->given->data & (element - 1)) != 0) {
     o3rt_text_printf(begin_error(subject), " is at address %p, which is no multiple of its element size, %zu",
                      subject->given->data, element);
     return false;

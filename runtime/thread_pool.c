@@ -9,7 +9,6 @@
  * A worker may pass the gate of a later job than the one whose epoch it saw, or pass one gate twice: the
  * chunks come from one counter, so neither matters.
  */
-#define _GNU_SOURCE
 #include "thread_pool.h"
 
 #include <errno.h>
@@ -31,6 +30,7 @@
 #define CHUNKS_PER_THREAD  4 /* evens out chunks of unequal cost and threads that lose their CPU */
 #define PAUSES_PER_CLOCK   16
 #define MAX_KNOWN_CPUS     (1 << 16)
+#define NO_CPU             (-1) /* also sched_getcpu's answer when it cannot tell */
 
 typedef struct job {
   o3rt_body_fn_t body;
@@ -44,7 +44,9 @@ struct o3rt_pool {
   int32_t threads; /* the caller included */
   int32_t started; /* workers */
   int64_t spin_ns;
-  bool busy; /* a job is under way: a call is a nested one */
+  cpu_set_t allowed; /* CPUs of the thread that created the pool */
+  int avoided_cpu;   /* the one that workers are kept off */
+  bool busy;         /* a job is under way: a call is a nested one */
   atomic_bool stop;
   job_t job; /* written while the gate is closed and nobody is inside */
   alignas(CACHE_LINE) _Atomic uint32_t gate;
@@ -109,8 +111,23 @@ static void gate_leave(o3rt_pool_t *pool) {
   if (before == (GATE_CALLER_SLEEPS | 1)) futex_wake(&pool->gate, 1);
 }
 
+// In a virtual machine Linux takes a halted CPU for one that its host preempted, and wakes a worker on its
+// caller's CPU while all others idle: it then sits out the whole job behind the caller, wake after wake. So
+// workers are kept off the CPU that wakes them, until the caller sleeps and leaves it to them. Where the
+// system refuses, they are only slower.
+static void keep_workers_off(o3rt_pool_t *pool, int cpu) {
+  if (cpu == pool->avoided_cpu) return;
+  pool->avoided_cpu = cpu;
+  cpu_set_t others = pool->allowed;
+  if (cpu != NO_CPU) CPU_CLR(cpu, &others);
+  if (CPU_COUNT(&others) == 0) return;
+  for (int32_t i = 0; i < pool->started; ++i)
+    (void)pthread_setaffinity_np(pool->workers[i], sizeof others, &others);
+}
+
 static void gate_sleep(o3rt_pool_t *pool, uint32_t gate) {
   uint32_t sleeping = gate | GATE_CALLER_SLEEPS;
+  keep_workers_off(pool, NO_CPU);
   if (atomic_compare_exchange_strong_explicit(&pool->gate, &gate, sleeping, memory_order_relaxed,
                                               memory_order_relaxed))
     futex_wait(&pool->gate, sleeping);
@@ -132,7 +149,9 @@ static void gate_close(o3rt_pool_t *pool) {
 // caller changes the epoch before it reads the count, so one of them sees the other.
 static void announce_job(o3rt_pool_t *pool, int64_t helpers) {
   atomic_fetch_add(&pool->epoch, 1);
-  if (atomic_load(&pool->sleepers) > 0) futex_wake(&pool->epoch, helpers);
+  if (atomic_load(&pool->sleepers) == 0) return;
+  keep_workers_off(pool, sched_getcpu());
+  futex_wake(&pool->epoch, helpers);
 }
 
 static uint32_t await_job(o3rt_pool_t *pool, uint32_t seen) {
@@ -215,6 +234,10 @@ int o3rt_pool_create(int32_t threads, int32_t spin_us, o3rt_pool_t **pool) {
   created->threads = threads;
   created->started = 0;
   created->spin_ns = (int64_t)spin_us * 1000;
+  created->avoided_cpu = NO_CPU;
+  CPU_ZERO(&created->allowed);
+  // Fails on machines of more CPUs than cpu_set_t holds: workers are then left where Linux puts them.
+  if (sched_getaffinity(0, sizeof created->allowed, &created->allowed) != 0) CPU_ZERO(&created->allowed);
   created->busy = false;
   atomic_init(&created->stop, false);
   atomic_init(&created->gate, 0);

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -175,6 +176,43 @@ static void test_create_and_destroy(void **state) {
   o3rt_pool_destroy(NULL);
 }
 
+// With one CPU a worker runs only while the caller sleeps or is preempted.
+static void test_one_cpu(void **state) {
+  (void)state;
+  cpu_set_t before, one;
+  assert_int_equal(sched_getaffinity(0, sizeof before, &before), 0);
+  CPU_ZERO(&one);
+  CPU_SET(sched_getcpu(), &one);
+  assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
+  assert_int_equal(o3rt_cpu_count(), 1);
+  o3rt_pool_t *pool = create_pool(3, 0);
+  for (int64_t count = 0; count < 50; ++count) check_coverage(pool, count, 1);
+  o3rt_pool_destroy(pool);
+  check_wake_ups(3, 20, 100, 20);
+  assert_int_equal(sched_setaffinity(0, sizeof before, &before), 0);
+}
+
+// The caller moves to a CPU that workers were allowed on, which are then kept off it.
+static void test_caller_moves(void **state) {
+  (void)state;
+  cpu_set_t before, one;
+  assert_int_equal(sched_getaffinity(0, sizeof before, &before), 0);
+  o3rt_pool_t *pool = create_pool(3, 0);
+  for (int round = 0; round < 40; ++round) {
+    int cpu = round % CPU_COUNT(&before);
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    (void)sched_setaffinity(0, sizeof one,
+                            &one);  // fails where the process may not use that CPU: no move then
+    meeting_t meeting = {.expected = 3};
+    o3rt_pool_run(pool, meet, &meeting, 3, 1);
+    assert_int_equal(meeting.present, 3);
+    nap(200);
+  }
+  assert_int_equal(sched_setaffinity(0, sizeof before, &before), 0);
+  o3rt_pool_destroy(pool);
+}
+
 // ---- Sessions: y[N] = x[N] * x[N], in parallel, twice over ----
 
 typedef struct square {
@@ -264,6 +302,7 @@ int main(void) {
       cmocka_unit_test(test_coverage),      cmocka_unit_test(test_huge_count),
       cmocka_unit_test(test_nested),        cmocka_unit_test(test_wake_ups),
       cmocka_unit_test(test_caller_waits),  cmocka_unit_test(test_create_and_destroy),
+      cmocka_unit_test(test_one_cpu),       cmocka_unit_test(test_caller_moves),
       cmocka_unit_test(test_many_sessions), cmocka_unit_test(test_default_threads),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -97,6 +97,8 @@ static o3_status_t read_archive(zip_t *archive, size_t size, o3_tensor_list_t *l
 o3_status_t o3_tensorio_npz_parse(const uint8_t *data, size_t size, o3_tensor_list_t *list) {
   zip_error_t error;
   *list = (o3_tensor_list_t){0};
+  /* libzip takes nothing at all for an archive without entries. */
+  if (size == 0) return o3_status_create(O3_STATUS_INVALID_ARGUMENT, "not a .npz file: it is empty");
   zip_error_init(&error);
   zip_source_t *source = zip_source_buffer_create(data, size, 0, &error);
   zip_t *archive = source ? zip_open_from_source(source, ZIP_RDONLY | ZIP_CHECKCONS, &error) : NULL;

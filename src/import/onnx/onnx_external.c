@@ -54,8 +54,8 @@ static o3_status_t check_inside(const char *location, const char *folder, const 
   size_t length = strlen(folder);
   bool inside = !strncmp(resolved, folder, length) && (resolved[length] == '/' || folder[length - 1] == '/');
   if (inside) return NULL;
-  return o3_status_create(O3_STATUS_INVALID_MODEL,
-                          "external data file '%s' is a link that leaves the model's folder", location);
+  return o3_status_create(O3_STATUS_INVALID_MODEL, "external data file '%s' leads out of the model's folder",
+                          location);
 }
 
 static o3_status_t resolve(o3_onnx_storage_t *storage, const char *location, const char **path) {

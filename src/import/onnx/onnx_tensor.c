@@ -102,8 +102,8 @@ static o3_status_t check_dtype(const Onnx__TensorProto *tensor, const o3_onnx_dt
   return NULL;
 }
 
-/* The number of elements. Zero-sized dims do not hide an overflow of the others. */
-static o3_status_t check_dims(size_t rank, const int64_t *dims, size_t element_bytes, size_t *count) {
+/* Zero-sized dims do not hide an overflow of the others. */
+o3_status_t o3_onnx_dims_check(size_t rank, const int64_t *dims, size_t element_bytes, size_t *count) {
   if (rank > O3_IR_MAX_RANK)
     return o3_status_create(O3_STATUS_UNSUPPORTED, "it has rank %zu, at most %d is supported", rank,
                             O3_IR_MAX_RANK);
@@ -130,33 +130,10 @@ o3_status_t o3_onnx_tensor_import(o3_onnx_storage_t *storage, const Onnx__Tensor
   const void *data;
   if (tensor->segment) return o3_status_create(O3_STATUS_UNSUPPORTED, "it is a segment of a tensor");
   O3_TRY(check_dtype(tensor, &dtype));
-  O3_TRY(check_dims(tensor->n_dims, tensor->dims, dtype->bytes, &count));
+  O3_TRY(o3_onnx_dims_check(tensor->n_dims, tensor->dims, dtype->bytes, &count));
   O3_TRY(find_data(storage, tensor, dtype, count, &data));
   MlirType element = o3_type_parse(storage->context, dtype->mlir);
   if (o3_type_is_bool(element)) O3_TRY(check_bools(data, count));
   MlirType type = o3_tensor_type((int)tensor->n_dims, tensor->dims, element);
   return o3_weights_add(storage->weights, name, type, data, count * dtype->bytes, attr);
-}
-
-o3_status_t o3_onnx_sparse_tensor_import(o3_onnx_storage_t *storage, const Onnx__SparseTensorProto *tensor,
-                                         const char *name, MlirAttribute *attr) {
-  size_t count;
-  MlirAttribute values, indices;
-  if (!tensor->values || !tensor->indices)
-    return o3_status_create(O3_STATUS_INVALID_MODEL, "it is a sparse tensor without %s",
-                            tensor->values ? "indices" : "values");
-  O3_TRY(check_dims(tensor->n_dims, tensor->dims, sizeof(double), &count));
-  O3_TRY_CONTEXT(o3_onnx_tensor_import(storage, tensor->values, name, &values), "its values");
-  const char *indices_name = o3_arena_printf(storage->arena, "%s.indices", name);
-  O3_TRY_ALLOC(indices_name);
-  O3_TRY_CONTEXT(o3_onnx_tensor_import(storage, tensor->indices, indices_name, &indices), "its indices");
-  MlirContext context = storage->context;
-  MlirNamedAttribute entries[] = {
-      mlirNamedAttributeGet(mlirIdentifierGet(context, O3_STR("dims")),
-                            o3_attr_ints(context, (int)tensor->n_dims, tensor->dims)),
-      mlirNamedAttributeGet(mlirIdentifierGet(context, O3_STR("indices")), indices),
-      mlirNamedAttributeGet(mlirIdentifierGet(context, O3_STR("values")), values),
-  };
-  *attr = mlirDictionaryAttrGet(context, sizeof(entries) / sizeof(entries[0]), entries);
-  return NULL;
 }

@@ -20,7 +20,13 @@ typedef struct o3_onnx_storage {
 o3_status_t o3_onnx_tensor_import(o3_onnx_storage_t *storage, const Onnx__TensorProto *tensor,
                                   const char *name, MlirAttribute *attr) O3_MUST_USE;
 
-/* A dictionary {values, indices, dims}: the two tensors as the file has them, and the dense shape. */
+/* The number of elements of a shape; fails when it, or its size in bytes, is none that int64_t holds. */
+o3_status_t o3_onnx_dims_check(size_t rank, const int64_t *dims, size_t element_bytes, size_t *count)
+    O3_MUST_USE;
+
+/* A dictionary {values, indices, dims}: the two tensors as the file has them, and the dense shape. Values are
+ * of shape [n], indices are i64 of shape [n] (row-major positions) or [n, rank], ascending and within dims.
+ */
 o3_status_t o3_onnx_sparse_tensor_import(o3_onnx_storage_t *storage, const Onnx__SparseTensorProto *tensor,
                                          const char *name, MlirAttribute *attr) O3_MUST_USE;
 

@@ -1,6 +1,7 @@
 # o3_flags: the compile options and include paths of all our code but the runtime.
 add_library(o3_flags INTERFACE)
-target_compile_options(o3_flags INTERFACE $<$<COMPILE_LANGUAGE:C>:-Wall;-Wextra;-Werror>)
+target_compile_options(o3_flags INTERFACE
+  $<$<COMPILE_LANGUAGE:C>:-Wall;-Wextra;-Werror;-fmacro-prefix-map=${CMAKE_SOURCE_DIR}/=>)
 target_compile_definitions(o3_flags INTERFACE _GNU_SOURCE= O3_VERSION="${PROJECT_VERSION}")
 target_include_directories(o3_flags INTERFACE
   ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/include ${CMAKE_SOURCE_DIR})

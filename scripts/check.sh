@@ -3,6 +3,7 @@
 # "N passed, N failed". Fails when a test failed, a suite could not say how it went, or ran no test.
 #   check.sh              everything
 #   check.sh lint unit    those suites
+# O3_SUITE_SECONDS (1200) bounds each suite.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 build=${O3_BUILD:-build}
@@ -37,6 +38,7 @@ collect() {
     if ((p + f + s == 0)); then f=1 note=", ran no test"; fi
   else
     f=1 note=", exit status $status without a closing line"
+    ((status != 124)) || note=", stopped after ${O3_SUITE_SECONDS:-1200} s"
   fi
   ((passed += p, failed += f, skipped += s))
   local verdict=PASS
@@ -49,8 +51,11 @@ collect() {
   printf '%s %-10s %5d passed %3d failed %3d skipped %4d s%s\n' $verdict "$name" "$p" "$f" "$s" "$seconds" "$note"
 }
 
+# In a process group of its own (timeout makes one), so that a suite that hangs, or one whose check is
+# interrupted, ends with all that it started.
 run_suite() {
-  bash -c "${commands[$1]}" >"$O3_LOG_DIR/$1.log" 2>&1 </dev/null
+  exec timeout --kill-after=10 "${O3_SUITE_SECONDS:-1200}" bash -c "${commands[$1]}" \
+    >"$O3_LOG_DIR/$1.log" 2>&1 </dev/null
 }
 
 echo "check: building in $build"
@@ -64,6 +69,8 @@ fi
 lanes=$(nproc)
 ((lanes <= 4)) || lanes=4
 declare -A running=() started=()
+trap 'kill "${!running[@]}" 2>/dev/null' EXIT
+trap 'exit 130' INT TERM
 finish_one() {
   local pid status
   wait -n -p pid "${!running[@]}"

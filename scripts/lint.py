@@ -8,6 +8,7 @@ standard library is used. To add a rule, write the function and name it in RULES
 import concurrent.futures
 import os
 import re
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -22,6 +23,7 @@ ORDER = "base tensorio ir import normalize analysis rewrite schedule target pack
 EXCEPTIONS = {("normalize", "analysis/"), ("rewrite", "target/target.h"), ("schedule", "target/target.h")}
 
 MAX_FUNCTION_LINES = 60
+MAX_MEDIAN_LINES = 15
 MAX_FILE_LINES = 1000
 INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([^">]+)[">]')
 
@@ -120,6 +122,13 @@ def function_length():
                        "gives the reason, after 'long:'")
 
 
+def function_median():
+    lengths = [last - first + 1 for path in files(".c", ".h", folders=("include", "src", "runtime", "tools"))
+               for first, last in functions_of(lines_of(path))]
+    if lengths and statistics.median(lengths) > MAX_MEDIAN_LINES:
+        yield f"the median function has {statistics.median(lengths)} lines, {MAX_MEDIAN_LINES} at most are wanted"
+
+
 def file_length():
     for path in files(".c", ".h", ".def", ".py", ".sh"):
         length = len(lines_of(path))
@@ -186,7 +195,8 @@ def unfinished():
                 yield f"{path}:{number}: unfinished: {line.strip()}"
 
 
-RULES = [folder_direction, function_length, file_length, headers_alone, formatting, unique_names, unfinished]
+RULES = [folder_direction, function_length, function_median, file_length, headers_alone, formatting, unique_names,
+         unfinished]
 
 
 def main():

@@ -1,0 +1,296 @@
+/* The compiler, from a model file to a library: compile() below is the whole road. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "driver/compilation.h"
+#include "driver/dump.h"
+#include "import/import.h"
+
+typedef o3_compilation_t compilation_t;
+
+/* ---- Setting up ---- */
+
+/* The overrides have the same fields on both sides of the interface, but not the same types. */
+static o3_status_t copy_overrides(compilation_t *c) {
+  const o3_compile_options_t *options = c->plan.options;
+  o3_dim_override_t *dims = O3_ARENA_ARRAY(c->arena, o3_dim_override_t, (size_t)options->num_dims + 1);
+  o3_shape_override_t *shapes =
+      O3_ARENA_ARRAY(c->arena, o3_shape_override_t, (size_t)options->num_shapes + 1);
+  O3_TRY_ALLOC(dims && shapes);
+  for (int i = 0; i < options->num_dims; ++i)
+    dims[i] = (o3_dim_override_t){options->dims[i].name, options->dims[i].size};
+  for (int i = 0; i < options->num_shapes; ++i) {
+    const o3_compile_shape_t *shape = &options->shapes[i];
+    shapes[i] = (o3_shape_override_t){.input = shape->input, .rank = shape->rank};
+    memcpy(shapes[i].sizes, shape->sizes, (size_t)shape->rank * sizeof(shape->sizes[0]));
+  }
+  c->env.num_dims = options->num_dims;
+  c->env.dims = dims;
+  c->env.num_shapes = options->num_shapes;
+  c->env.shapes = shapes;
+  return NULL;
+}
+
+static o3_status_t reproducer_folder(compilation_t *c, const char **folder) {
+  const o3_plan_t *plan = &c->plan;
+  const char *slash = plan->output && !plan->to_stdout ? strrchr(plan->output, '/') : NULL;
+  *folder = plan->options->dump_dir ? plan->options->dump_dir : ".";
+  if (!plan->options->dump_dir && slash)
+    *folder =
+        o3_arena_strndup(c->arena, plan->output, (size_t)(slash - plan->output) + (slash == plan->output));
+  O3_TRY_ALLOC(*folder);
+  return NULL;
+}
+
+static o3_status_t make_dump_dir(const char *path) {
+  struct stat info;
+  if (!path || !mkdir(path, 0777) || (errno == EEXIST && !stat(path, &info) && S_ISDIR(info.st_mode)))
+    return NULL;
+  return o3_status_create(O3_STATUS_IO, "cannot make the folder '%s' for dumps: %s", path, strerror(errno));
+}
+
+static o3_status_t set_up(compilation_t *c, const o3_compile_options_t *options) {
+  O3_TRY(o3_plan_make(c->arena, options, &c->plan));
+  O3_TRY(make_dump_dir(options->dump_dir));
+  if (c->plan.output && !c->plan.to_stdout) O3_TRY(o3_workspace_create(c->plan.output, &c->workspace));
+  O3_TRY(o3_context_create(&c->context));
+  O3_TRY(o3_weights_create(c->context, &c->weights));
+  O3_TRY(c->plan.target->machine(c->arena, &c->machine));
+  c->env = (o3_pass_env_t){.context = c->context,
+                           .arena = c->arena,
+                           .weights = c->weights,
+                           .opt_level = options->opt_level,
+                           .machine = &c->machine};
+  O3_TRY(copy_overrides(c));
+  c->runner = (o3_pass_runner_t){.env = &c->env,
+                                 .target = c->plan.target,
+                                 .print_before = options->print_before,
+                                 .print_after = options->print_after};
+  return reproducer_folder(c, &c->runner.reproducer_folder);
+}
+
+static void tear_down(compilation_t *c) {
+  o3_workspace_destroy(c->workspace);
+  free(c->object.data);
+  if (!mlirModuleIsNull(c->module)) mlirModuleDestroy(c->module);
+  o3_weights_destroy(c->weights);
+  if (!mlirContextIsNull(c->context)) o3_context_destroy(c->context);
+  o3_arena_destroy(c->arena);
+}
+
+/* ---- Stages ---- */
+
+static void report_progress(const compilation_t *c, o3_stage_t stage) {
+  const o3_compile_options_t *options = c->plan.options;
+  if (!options->progress) return;
+  options->progress(options->progress_context, o3_stage_name(stage), c->num_stages,
+                    c->num_stages + (int)c->plan.last - (int)stage + 1);
+}
+
+static void record_time(compilation_t *c, o3_stage_t stage, double start) {
+  c->stages[c->num_stages++] = (o3_compile_stage_t){
+      .name = o3_stage_name(stage), .milliseconds = o3_clock_ms() - start, .peak_rss = o3_peak_rss()};
+}
+
+/* A .mlir model without start_from: the stage that may have left it, of those that a person would write. */
+static o3_status_t guess_stage(compilation_t *c) {
+  static const o3_stage_t WRITTEN[] = {O3_STAGE_IMPORT, O3_STAGE_NORMALIZE, O3_STAGE_LOWER};
+  o3_status_t status = NULL;
+  for (size_t i = 0; i < sizeof(WRITTEN) / sizeof(WRITTEN[0]); ++i) {
+    o3_status_destroy(status);
+    status = o3_stage_check_legal(WRITTEN[i], c->module);
+    if (status) continue;
+    c->plan.first = (o3_stage_t)(WRITTEN[i] + 1);
+    return NULL;
+  }
+  o3_status_t why =
+      o3_status_create(O3_STATUS_INVALID_ARGUMENT,
+                       "'%s' is no module of stage import, normalize or lower (%s); for dumps of later "
+                       "stages say which stage to start from",
+                       c->plan.options->model, o3_status_message(status));
+  o3_status_destroy(status);
+  return why;
+}
+
+static o3_status_t read_mlir(compilation_t *c) {
+  const o3_plan_t *plan = &c->plan;
+  O3_TRY(o3_dump_read(c->context, c->weights, plan->options->model, &c->module));
+  if (!plan->start_given) {
+    O3_TRY(guess_stage(c));
+  } else {
+    o3_status_t legal = o3_stage_check_legal((o3_stage_t)(plan->first - 1), c->module);
+    if (legal) {
+      o3_status_t status =
+          o3_status_create(O3_STATUS_INVALID_ARGUMENT, "'%s' cannot start stage '%s': %s",
+                           plan->options->model, o3_stage_name(plan->first), o3_status_message(legal));
+      o3_status_destroy(legal);
+      return status;
+    }
+  }
+  /* A module written by hand has its interface on @main still. */
+  bool needs_interface = plan->first > O3_STAGE_NORMALIZE && !o3_interface_is_recorded(c->module);
+  return needs_interface ? o3_interface_record(&c->env, c->module) : NULL;
+}
+
+static o3_status_t read_model(compilation_t *c) {
+  const char *path = c->plan.options->model;
+  double start = o3_clock_ms();
+  report_progress(c, O3_STAGE_IMPORT);
+  if (c->plan.model_is_mlir) {
+    O3_TRY(read_mlir(c));
+  } else {
+    O3_TRY(o3_import_onnx(c->context, c->arena, c->weights, path, &c->module));
+    O3_TRY_CONTEXT(o3_stage_verify(O3_STAGE_IMPORT, c->module), "'%s'", path);
+    c->plan.first = O3_STAGE_NORMALIZE;
+  }
+  MlirOperation module = mlirModuleGetOperation(c->module);
+  if (!o3_op_string(module, "o3.model").data)
+    o3_op_attr_set(module, "o3.model", o3_attr_string(c->context, c->plan.model_name));
+  record_time(c, O3_STAGE_IMPORT, start);
+  return NULL;
+}
+
+/* NN-stage.ending in the folder for dumps; NULL without one. */
+static o3_status_t dump_path(const compilation_t *c, o3_stage_t stage, const char *ending,
+                             const char **path) {
+  const char *folder = c->plan.options->dump_dir;
+  *path = NULL;
+  if (!folder) return NULL;
+  *path = o3_arena_printf(c->arena, "%s/%02d-%s.%s", folder, (int)stage + 1, o3_stage_name(stage), ending);
+  O3_TRY_ALLOC(*path);
+  return NULL;
+}
+
+static o3_status_t dump_module(const compilation_t *c, o3_stage_t stage) {
+  const char *path;
+  O3_TRY(dump_path(c, stage, "mlir", &path));
+  return path ? o3_dump_module(c->module, "", path) : NULL;
+}
+
+static o3_status_t run_passes(compilation_t *c, o3_stage_t stage) {
+  const o3_target_t *target = c->plan.target;
+  o3_pass_info_t pass, next;
+  for (int i = 0; o3_pass_at(target, i, &pass); ++i) {
+    if (pass.stage != stage || c->env.opt_level < pass.min_level) continue;
+    bool last = !o3_pass_at(target, i + 1, &next) || next.stage != stage;
+    O3_TRY(o3_pass_run(&c->runner, &pass, c->module, last));
+  }
+  return o3_stage_check_legal(stage, c->module);
+}
+
+static o3_status_t emit_object(compilation_t *c) {
+  O3_TRY(c->plan.target->emit_object(&c->env, c->module, &c->object));
+  const char *path;
+  O3_TRY(dump_path(c, O3_STAGE_OBJECT, "o", &path));
+  return path ? o3_dump_bytes(c->object.data, c->object.size, path) : NULL;
+}
+
+static o3_status_t package(compilation_t *c) {
+  static const o3_package_kind_t KINDS[] = {[O3_OUTPUT_LIBRARY] = O3_PACKAGE_LIBRARY,
+                                            [O3_OUTPUT_ARCHIVE] = O3_PACKAGE_ARCHIVE,
+                                            [O3_OUTPUT_OBJECT] = O3_PACKAGE_OBJECT};
+  MlirStringRef name = o3_op_string(mlirModuleGetOperation(c->module), "o3.model");
+  o3_package_t request = {
+      .link = {.kind = KINDS[c->plan.kind], .prefix = c->plan.prefix, .threads = c->plan.options->threads},
+      .workspace = c->workspace,
+      .output = c->plan.output,
+      .name = o3_arena_strndup(c->arena, name.data, name.length),
+      .options = c->plan.settings,
+      .target = c->plan.target,
+      .interface = &c->interface,
+      .object = &c->object};
+  O3_TRY_ALLOC(request.name);
+  return o3_package(&c->env, c->module, &request);
+}
+
+static o3_status_t run_stage(compilation_t *c, o3_stage_t stage) {
+  double start = o3_clock_ms();
+  report_progress(c, stage);
+  if (stage == O3_STAGE_OBJECT) {
+    O3_TRY(emit_object(c));
+  } else if (stage == O3_STAGE_PACKAGE) {
+    O3_TRY(package(c));
+  } else {
+    O3_TRY(run_passes(c, stage));
+    O3_TRY(dump_module(c, stage));
+  }
+  record_time(c, stage, start);
+  return NULL;
+}
+
+/* ---- Text outputs ---- */
+
+static o3_status_t write_text(const compilation_t *c, const void *data, size_t size) {
+  if (!c->plan.to_stdout) {
+    O3_TRY(o3_workspace_write(c->workspace, O3_WORK_FILE_RESULT, data, size));
+    return o3_workspace_publish(c->workspace, O3_WORK_FILE_RESULT, c->plan.output);
+  }
+  if (fwrite(data, 1, size, stdout) == size && !fflush(stdout)) return NULL;
+  return o3_status_create(O3_STATUS_IO, "cannot write to stdout: %s", strerror(errno));
+}
+
+static o3_status_t write_module(const compilation_t *c) {
+  char *text = o3_ir_print(mlirModuleGetOperation(c->module));
+  O3_TRY_ALLOC(text);
+  o3_status_t status = write_text(c, text, strlen(text));
+  free(text);
+  return status;
+}
+
+static o3_status_t write_llvm_ir(compilation_t *c) {
+  o3_artifact_t ir = {0};
+  O3_TRY(c->plan.target->emit_llvm_ir(&c->env, c->module, &ir));
+  o3_status_t status = write_text(c, ir.data, ir.size);
+  free(ir.data);
+  return status;
+}
+
+/* ---- The road ---- */
+
+static o3_status_t save_weights(compilation_t *c, o3_status_t status) {
+  const char *folder = c->plan.options->dump_dir;
+  if (!folder || !c->weights) return status;
+  const char *path = o3_arena_printf(c->arena, "%s/" O3_DUMP_WEIGHTS, folder);
+  o3_status_t saved =
+      path ? o3_weights_save(c->weights, path) : o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");
+  return o3_status_join(status, saved);
+}
+
+static o3_status_t run_stages(compilation_t *c) {
+  O3_TRY(read_model(c));
+  if (!c->plan.model_is_mlir) O3_TRY(dump_module(c, O3_STAGE_IMPORT));
+  for (o3_stage_t stage = c->plan.first; stage <= c->plan.last; ++stage) {
+    if (o3_interface_is_recorded(c->module) && !c->interface.symbols)
+      O3_TRY(o3_interface_read(c->arena, c->module, &c->interface));
+    O3_TRY(run_stage(c, stage));
+  }
+  if (o3_interface_is_recorded(c->module) && !c->interface.symbols)
+    O3_TRY(o3_interface_read(c->arena, c->module, &c->interface));
+  if (c->plan.kind == O3_OUTPUT_MLIR) return write_module(c);
+  if (c->plan.kind == O3_OUTPUT_LLVM_IR) return write_llvm_ir(c);
+  return NULL;
+}
+
+static o3_status_t compile(compilation_t *c, const o3_compile_options_t *options,
+                           o3_compile_result_t **result) {
+  double start = o3_clock_ms();
+  O3_TRY(set_up(c, options));
+  O3_TRY(save_weights(c, run_stages(c)));
+  return o3_result_make(c, o3_clock_ms() - start, result);
+}
+
+int32_t o3_compile(const o3_compile_options_t *options, o3_compile_result_t **result, char **error) {
+  *result = NULL;
+  *error = NULL;
+  compilation_t c = {.arena = o3_arena_create()};
+  o3_status_t status =
+      c.arena ? compile(&c, options, result) : o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");
+  if (c.arena) tear_down(&c);
+  int32_t code = (int32_t)o3_status_code(status);
+  if (status) *error = strdup(o3_status_message(status));
+  o3_status_destroy(status);
+  return code;
+}

@@ -1,0 +1,207 @@
+/* All that a user may have got wrong is found here, before the first second of work. */
+#include <llvm-c/Core.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/strbuf.h"
+#include "driver/compilation.h"
+#include "driver/sparse_format.h"
+#include "package/descriptor.h"
+
+static o3_status_t invalid(const char *text) {
+  return o3_status_create(O3_STATUS_INVALID_ARGUMENT, "%s", text);
+}
+
+static bool ends_with(const char *text, const char *ending) {
+  size_t length = strlen(text), tail = strlen(ending);
+  return length >= tail && !strcmp(text + length - tail, ending);
+}
+
+/* ---- The model ---- */
+
+static o3_status_t plan_model(o3_arena_t *arena, o3_plan_t *plan) {
+  const char *path = plan->options->model;
+  if (!path || !*path) return invalid("no model is given");
+  plan->model_is_mlir = ends_with(path, ".mlir");
+  if (!plan->model_is_mlir && !ends_with(path, ".onnx"))
+    return o3_status_create(O3_STATUS_UNSUPPORTED, "model '%s': its ending must be .onnx or .mlir", path);
+  struct stat info;
+  if (stat(path, &info)) return o3_status_create(O3_STATUS_NOT_FOUND, "model '%s' does not exist", path);
+  const char *slash = strrchr(path, '/');
+  const char *base = slash ? slash + 1 : path;
+  plan->model_name = o3_arena_strndup(arena, base, (size_t)(strrchr(base, '.') - base));
+  O3_TRY_ALLOC(plan->model_name);
+  return NULL;
+}
+
+/* ---- Stages ---- */
+
+static o3_status_t plan_stages(o3_plan_t *plan) {
+  const o3_compile_options_t *options = plan->options;
+  plan->first = O3_STAGE_IMPORT;
+  plan->last = O3_STAGE_PACKAGE;
+  plan->start_given = options->start_from != NULL;
+  if (options->emit && options->stop_after) return invalid("emit and stop-after cannot both be given");
+  const char *last = options->emit ? options->emit : options->stop_after;
+  if (last) O3_TRY(o3_stage_find(last, &plan->last));
+  if (plan->start_given) O3_TRY(o3_stage_find(options->start_from, &plan->first));
+  if (options->emit && !o3_stage_has_module(plan->last))
+    return o3_status_create(
+        O3_STATUS_INVALID_ARGUMENT,
+        "stage '%s' leaves no module to emit; an output that ends in .o, .a or .so holds it", last);
+  if (plan->first > plan->last)
+    return o3_status_create(O3_STATUS_INVALID_ARGUMENT,
+                            "stage '%s' to start from comes after '%s', the last to run", options->start_from,
+                            last);
+  if (!plan->start_given) return NULL;
+  if (plan->first == O3_STAGE_PACKAGE) return invalid("packaging cannot be started from: start from object");
+  if ((plan->first == O3_STAGE_IMPORT) == plan->model_is_mlir)
+    return o3_status_create(O3_STATUS_INVALID_ARGUMENT, "stage '%s' starts from a %s file, the model is '%s'",
+                            options->start_from, plan->model_is_mlir ? "model" : ".mlir", options->model);
+  return NULL;
+}
+
+/* ---- The output ---- */
+
+static const struct {
+  const char *ending;
+  o3_output_kind_t kind;
+} OUTPUTS[] = {{".so", O3_OUTPUT_LIBRARY},
+               {".a", O3_OUTPUT_ARCHIVE},
+               {".o", O3_OUTPUT_OBJECT},
+               {".ll", O3_OUTPUT_LLVM_IR},
+               {".mlir", O3_OUTPUT_MLIR}};
+enum { NUM_OUTPUTS = sizeof(OUTPUTS) / sizeof(OUTPUTS[0]) };
+
+static o3_status_t kind_of(const char *output, o3_output_kind_t *kind) {
+  for (int i = 0; i < NUM_OUTPUTS; ++i) {
+    if (!ends_with(output, OUTPUTS[i].ending)) continue;
+    *kind = OUTPUTS[i].kind;
+    return NULL;
+  }
+  return o3_status_create(
+      O3_STATUS_INVALID_ARGUMENT,
+      "output '%s': its ending must be .so, .a, .o, .ll or .mlir, which says what is written", output);
+}
+
+/* A shorter road is enough for text: nothing is made that is not asked for. */
+static o3_status_t plan_text_output(o3_plan_t *plan, bool partial) {
+  if (partial && plan->kind != O3_OUTPUT_MLIR)
+    return o3_status_create(O3_STATUS_INVALID_ARGUMENT,
+                            "output '%s': the module of a stage is written as .mlir", plan->output);
+  if (!o3_stage_has_module(plan->last)) plan->last = O3_STAGE_LLVM;
+  if (plan->first > plan->last && plan->kind == O3_OUTPUT_MLIR)
+    return o3_status_create(O3_STATUS_INVALID_ARGUMENT,
+                            "no stage from '%s' on leaves a module to write to '%s'",
+                            plan->options->start_from, plan->output);
+  return NULL;
+}
+
+static o3_status_t check_not_model(const o3_plan_t *plan) {
+  struct stat output, model;
+  bool same = !stat(plan->output, &output) && !stat(plan->options->model, &model) &&
+              output.st_dev == model.st_dev && output.st_ino == model.st_ino;
+  if (!same) return NULL;
+  return o3_status_create(O3_STATUS_INVALID_ARGUMENT, "output '%s' is the model itself", plan->output);
+}
+
+static o3_status_t plan_output(o3_arena_t *arena, o3_plan_t *plan) {
+  const o3_compile_options_t *options = plan->options;
+  bool partial = options->emit || options->stop_after;
+  plan->output = options->output;
+  if (!plan->output) {
+    if (options->stop_after && (options->dump_dir || !o3_stage_has_module(plan->last))) return NULL;
+    plan->output = o3_arena_printf(arena, "%s%s", plan->model_name, partial ? ".mlir" : ".so");
+    O3_TRY_ALLOC(plan->output);
+  }
+  plan->to_stdout = !strcmp(plan->output, "-");
+  plan->kind = O3_OUTPUT_MLIR;
+  if (!plan->to_stdout) O3_TRY(kind_of(plan->output, &plan->kind));
+  O3_TRY(check_not_model(plan));
+  if (partial || plan->kind == O3_OUTPUT_MLIR || plan->kind == O3_OUTPUT_LLVM_IR)
+    return plan_text_output(plan, partial);
+  return NULL;
+}
+
+/* ---- Everything ---- */
+
+static o3_status_t plan_target(o3_plan_t *plan) {
+  const o3_compile_options_t *options = plan->options;
+  if (options->opt_level < 0 || options->opt_level > 3)
+    return o3_status_create(O3_STATUS_INVALID_ARGUMENT, "opt level %d is not one of 0, 1, 2, 3",
+                            options->opt_level);
+  if (options->threads < 0)
+    return o3_status_create(O3_STATUS_INVALID_ARGUMENT, "%d threads: 0 or more are needed", options->threads);
+  O3_TRY(o3_target_find(options->target ? options->target : o3_target_at(0)->name, &plan->target));
+  O3_TRY(o3_sparse_format_check(options->sparse_format ? options->sparse_format : "auto"));
+  plan->prefix = options->symbol_prefix ? options->symbol_prefix : "o3";
+  return o3_symbol_prefix_check(plan->prefix);
+}
+
+static o3_status_t check_printed_pass(const o3_plan_t *plan, const char *name) {
+  o3_pass_info_t pass;
+  if (!name || !strcmp(name, "all") || o3_pass_find(plan->target, name, &pass)) return NULL;
+  return o3_status_create(O3_STATUS_INVALID_ARGUMENT, "there is no pass '%s' to print the module around; %s",
+                          name, "o3-opt --list-passes tells them");
+}
+
+static o3_status_t check_shapes(const o3_compile_options_t *options) {
+  for (int i = 0; i < options->num_dims; ++i)
+    if (options->dims[i].size < 0)
+      return o3_status_create(O3_STATUS_INVALID_ARGUMENT,
+                              "dimension '%s' is set to %lld, 0 or more is needed", options->dims[i].name,
+                              (long long)options->dims[i].size);
+  for (int i = 0; i < options->num_shapes; ++i)
+    if (options->shapes[i].rank < 0 || options->shapes[i].rank > O3_IR_MAX_RANK)
+      return o3_status_create(O3_STATUS_INVALID_ARGUMENT, "input '%s' is given rank %d, 0 to %d is possible",
+                              options->shapes[i].input, options->shapes[i].rank, O3_IR_MAX_RANK);
+  return NULL;
+}
+
+static o3_status_t describe_settings(o3_arena_t *arena, o3_plan_t *plan) {
+  const o3_compile_options_t *options = plan->options;
+  plan->settings = o3_arena_printf(arena, "llvm %s sparse-format %s prefix %s", o3_compiler_llvm_version(),
+                                   options->sparse_format ? options->sparse_format : "auto", plan->prefix);
+  O3_TRY_ALLOC(plan->settings);
+  return NULL;
+}
+
+o3_status_t o3_plan_make(o3_arena_t *arena, const o3_compile_options_t *options, o3_plan_t *plan) {
+  *plan = (o3_plan_t){.options = options};
+  O3_TRY(plan_target(plan));
+  O3_TRY(plan_model(arena, plan));
+  O3_TRY(plan_stages(plan));
+  O3_TRY(plan_output(arena, plan));
+  O3_TRY(check_shapes(options));
+  O3_TRY(check_printed_pass(plan, options->print_before));
+  O3_TRY(check_printed_pass(plan, options->print_after));
+  return describe_settings(arena, plan);
+}
+
+/* ---- What compiler.h tells about the compiler ---- */
+
+const char *o3_compile_stage(int32_t index, const char **summary) {
+  if (index < 0 || index >= O3_STAGE_COUNT) return NULL;
+  *summary = o3_stage_summary((o3_stage_t)index);
+  return o3_stage_name((o3_stage_t)index);
+}
+
+const char *o3_compile_target(int32_t index, const char **summary) {
+  const o3_target_t *target = o3_target_at(index);
+  if (!target) return NULL;
+  *summary = target->summary;
+  return target->name;
+}
+
+const char *o3_compiler_version(void) { return O3_VERSION; }
+
+const char *o3_compiler_llvm_version(void) {
+  static _Thread_local char text[48];
+  unsigned major, minor, patch;
+  LLVMGetVersion(&major, &minor, &patch);
+  snprintf(text, sizeof(text), "%u.%u.%u", major, minor, patch);
+  return text;
+}
+
+const char *o3_compile_code_name(int32_t code) { return o3_status_code_name((o3_status_code_t)code); }

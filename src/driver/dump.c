@@ -1,0 +1,86 @@
+#include "driver/dump.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/strbuf.h"
+
+/* A signal that ends the compiler must not leave o3_file_write's temporary file. */
+o3_status_t o3_dump_bytes(const void *data, size_t size, const char *path) {
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_BLOCK, &all, &before);
+  o3_status_t status = o3_file_write(path, data, size);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  return status;
+}
+
+o3_status_t o3_dump_module(MlirModule module, const char *heading, const char *path) {
+  char *text = o3_ir_print(mlirModuleGetOperation(module));
+  O3_TRY_ALLOC(text);
+  o3_strbuf_t whole = O3_STRBUF_INIT;
+  o3_strbuf_puts(&whole, heading);
+  o3_strbuf_puts(&whole, text);
+  free(text);
+  o3_status_t status = whole.failed ? o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory")
+                                    : o3_dump_bytes(whole.text, whole.length, path);
+  o3_strbuf_deinit(&whole);
+  return status;
+}
+
+/* ---- Reading ---- */
+
+/* NAME.o3w or weights.o3w beside |path|, whichever is there; NULL for neither. malloc'ed. */
+static o3_status_t find_weights(const char *path, char **found) {
+  const char *slash = strrchr(path, '/');
+  int folder = slash ? (int)(slash - path) + 1 : 0;
+  const char *dot = strrchr(path + folder, '.');
+  int stem = dot ? (int)(dot - path) : (int)strlen(path);
+  o3_strbuf_t name = O3_STRBUF_INIT;
+  o3_strbuf_printf(&name, "%.*s.o3w", stem, path);
+  if (!name.failed && access(name.text, F_OK)) {
+    o3_strbuf_deinit(&name);
+    o3_strbuf_printf(&name, "%.*s" O3_DUMP_WEIGHTS, folder, path);
+  }
+  bool failed = name.failed;
+  if (failed || access(name.text, F_OK)) o3_strbuf_deinit(&name);
+  *found = name.text;
+  return failed ? o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory") : NULL;
+}
+
+static o3_status_t load_weights(o3_weights_t *weights, const char *path) {
+  char *file;
+  O3_TRY(find_weights(path, &file));
+  o3_status_t status = file ? o3_weights_load(weights, file) : NULL;
+  free(file);
+  return status;
+}
+
+static o3_status_t read_stdin(MlirContext context, MlirModule *module) {
+  o3_strbuf_t text = O3_STRBUF_INIT;
+  char buffer[4096];
+  size_t count;
+  while ((count = fread(buffer, 1, sizeof(buffer), stdin)) > 0) o3_strbuf_append(&text, buffer, count);
+  o3_status_t status = NULL;
+  if (ferror(stdin)) status = o3_status_create(O3_STATUS_IO, "cannot read the input: %s", strerror(errno));
+  if (text.failed) status = o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");
+  if (!status) status = o3_ir_parse(context, text.text ? text.text : "", text.length, "<stdin>", module);
+  o3_strbuf_deinit(&text);
+  return status;
+}
+
+o3_status_t o3_dump_read(MlirContext context, o3_weights_t *weights, const char *path, MlirModule *module) {
+  *module = (MlirModule){0};
+  if (!strcmp(path, "-")) return read_stdin(context, module);
+  O3_TRY(load_weights(weights, path));
+  o3_mapped_file_t file;
+  O3_TRY(o3_file_map(path, &file));
+  o3_status_t status = o3_ir_parse(context, (const char *)file.data, file.size, path, module);
+  o3_file_unmap(&file);
+  return status;
+}

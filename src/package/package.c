@@ -1,0 +1,87 @@
+#include "package/package.h"
+
+#include <string.h>
+
+#include "base/strbuf.h"
+#include "package/build_id.h"
+#include "package/descriptor.h"
+#include "package/weights_object.h"
+
+extern const unsigned char o3_embedded_model_header_begin[], o3_embedded_model_header_end[];
+
+#define PRODUCER "o3c " O3_VERSION
+
+/* Of everything that ends up in the file: what the model and the options differ in shows in one of these. */
+static void identify(const o3_package_t *package, const o3_weight_list_t *weights, int opt_level,
+                     char text[O3_BUILD_ID_LENGTH + 1]) {
+  o3_build_id_t id;
+  o3_build_id_init(&id);
+  o3_build_id_add_text(&id, PRODUCER);
+  o3_build_id_add_text(&id, package->target->name);
+  o3_build_id_add_text(&id, package->options);
+  o3_build_id_add_text(&id, package->name);
+  o3_build_id_add(&id, &opt_level, sizeof(opt_level));
+  o3_build_id_add(&id, package->object->data, package->object->size);
+  for (size_t i = 0; i < weights->count; ++i) {
+    o3_build_id_add_text(&id, weights->items[i].symbol);
+    o3_build_id_add(&id, weights->items[i].data, weights->items[i].bytes);
+  }
+  o3_build_id_finish(&id, text);
+}
+
+/* model.h, and after its include guard (two models' headers may meet) this model's own function. */
+static o3_status_t write_header(const o3_package_t *package) {
+  o3_strbuf_t text = O3_STRBUF_INIT;
+  o3_strbuf_append(&text, (const char *)o3_embedded_model_header_begin,
+                   (size_t)(o3_embedded_model_header_end - o3_embedded_model_header_begin));
+  o3_strbuf_printf(
+      &text,
+      "\n/* The model '%s'. */\n#ifdef __cplusplus\nextern \"C\" {\n#endif\nO3_DECLARE_MODEL(%s);\n"
+      "#ifdef __cplusplus\n}\n#endif\n",
+      package->name, package->link.prefix);
+  o3_status_t status =
+      text.failed ? o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory")
+                  : o3_workspace_write(package->workspace, O3_WORK_FILE_HEADER, text.text, text.length);
+  o3_strbuf_deinit(&text);
+  return status;
+}
+
+/* lib/net.a -> lib/net.h */
+static const char *header_path(o3_arena_t *arena, const char *output) {
+  const char *slash = strrchr(output, '/');
+  const char *dot = strrchr(slash ? slash : output, '.');
+  size_t stem = dot ? (size_t)(dot - output) : strlen(output);
+  return o3_arena_printf(arena, "%.*s.h", (int)stem, output);
+}
+
+static o3_status_t publish(o3_arena_t *arena, const o3_package_t *package) {
+  if (package->link.kind == O3_PACKAGE_ARCHIVE) {
+    const char *header = header_path(arena, package->output);
+    O3_TRY_ALLOC(header);
+    O3_TRY(write_header(package));
+    O3_TRY(o3_workspace_publish(package->workspace, O3_WORK_FILE_HEADER, header));
+  }
+  return o3_workspace_publish(package->workspace, O3_WORK_FILE_RESULT, package->output);
+}
+
+o3_status_t o3_package(o3_pass_env_t *env, MlirModule module, const o3_package_t *package) {
+  o3_workspace_t *workspace = package->workspace;
+  o3_weight_list_t weights;
+  O3_TRY(o3_weight_list_read(env->arena, module, env->weights, &weights));
+  O3_TRY(o3_weights_object_write(o3_workspace_path(workspace, O3_WORK_FILE_WEIGHTS), &weights));
+  O3_TRY(o3_workspace_write(workspace, O3_WORK_FILE_MODEL, package->object->data, package->object->size));
+  char build_id[O3_BUILD_ID_LENGTH + 1];
+  identify(package, &weights, env->opt_level, build_id);
+  o3_descriptor_t descriptor = {.interface = package->interface,
+                                .prefix = package->link.prefix,
+                                .name = package->name,
+                                .target = package->target->name,
+                                .build_id = build_id,
+                                .producer = PRODUCER,
+                                .opt_level = env->opt_level,
+                                .cpu_features = package->target->cpu_features,
+                                .constant_bytes = weights.total_bytes};
+  O3_TRY(o3_descriptor_write(o3_workspace_path(workspace, O3_WORK_FILE_DESCRIPTOR), &descriptor));
+  O3_TRY(o3_link(workspace, env->arena, &package->link));
+  return publish(env->arena, package);
+}

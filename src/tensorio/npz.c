@@ -115,19 +115,14 @@ o3_status_t o3_tensorio_npz_parse(const uint8_t *data, size_t size, o3_tensor_li
   return status;
 }
 
-static o3_status_t add_entry(zip_t *archive, const o3_named_tensor_t *item) {
-  uint8_t *data;
-  size_t size;
-  o3_strbuf_t name = O3_STRBUF_INIT;
-  O3_TRY(o3_tensorio_npy_print(&item->tensor, &data, &size));
+/* Adds |data| as "NAME.npy", stored; takes |data|. */
+static o3_status_t add_bytes(zip_t *archive, const char *name, uint8_t *data, size_t size) {
   zip_source_t *source = zip_source_buffer(archive, data, size, 1); /* takes |data| */
   if (!source) {
     free(data);
     return zip_failure("cannot add to the archive", zip_get_error(archive));
   }
-  o3_strbuf_printf(&name, "%s.npy", item->name);
-  const zip_int64_t index = name.failed ? -1 : zip_file_add(archive, name.text, source, ZIP_FL_ENC_UTF_8);
-  o3_strbuf_deinit(&name);
+  const zip_int64_t index = zip_file_add(archive, name, source, ZIP_FL_ENC_UTF_8);
   if (index < 0) {
     zip_source_free(source);
     return zip_failure("cannot add to the archive", zip_get_error(archive));
@@ -136,6 +131,22 @@ static o3_status_t add_entry(zip_t *archive, const o3_named_tensor_t *item) {
     return zip_failure("cannot add to the archive", zip_get_error(archive));
   }
   return NULL;
+}
+
+static o3_status_t add_entry(zip_t *archive, const o3_named_tensor_t *item) {
+  uint8_t *data;
+  size_t size;
+  o3_strbuf_t name = O3_STRBUF_INIT;
+  o3_status_t status;
+  o3_strbuf_printf(&name, "%s.npy", item->name);
+  if (name.failed) {
+    status = o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");
+  } else {
+    status = o3_tensorio_npy_print(&item->tensor, &data, &size);
+    if (!status) status = add_bytes(archive, name.text, data, size);
+  }
+  o3_strbuf_deinit(&name);
+  return status;
 }
 
 static o3_status_t open_for_writing(const char *path, zip_t **archive) {

@@ -188,8 +188,9 @@ static o3_status_t run_model(run_t *run) {
 static int run_program(run_t *run, int argc, char **argv) {
   o3_status_t status = o3_run_options_parse(argc, argv, run->arena, &run->options);
   if (status) {
+    const bool usage = o3_status_code(status) == O3_STATUS_INVALID_ARGUMENT;
     o3_log_status(status);
-    return EXIT_USAGE;
+    return usage ? EXIT_USAGE : EXIT_FAILURE_OR_DIFFERENCE;
   }
   if (run->options.help) {
     o3_run_options_print_help(stdout);

@@ -1,0 +1,79 @@
+/* cpu-bufferize: upstream's one-shot bufferization, with @main's tensors as plain row-major memrefs.
+ *
+ * Needs: a lowered module on tensors. Guarantees: no tensor is left; @main's arguments are not written to;
+ * memref.copy, linalg.fill and other named linalg ops are linalg.generic, so that all loops are made in one
+ * place and no copy becomes a call of a library.
+ */
+#include "target/cpu/cpu.h"
+#include "target/cpu/cpu_ir.h"
+
+static void protect_arguments(MlirModule module) {
+  MlirContext context = mlirModuleGetContext(module);
+  MlirOperation main = o3_module_func(module, "main");
+  intptr_t count = mlirBlockGetNumArguments(o3_func_body(main));
+  MlirAttribute attrs[256];
+  MlirNamedAttribute read_only =
+      mlirNamedAttributeGet(mlirIdentifierGet(context, O3_STR("bufferization.writable")), o3_attr_bool(context, false));
+  for (intptr_t i = 0; i < count && i < 256; ++i) attrs[i] = mlirDictionaryAttrGet(context, 1, &read_only);
+  if (count <= 256) o3_op_attr_set(main, "arg_attrs", mlirArrayAttrGet(context, count, attrs));
+}
+
+static MlirAttribute identity_maps(MlirContext context, int rank, int count) {
+  MlirAttribute map = mlirAffineMapAttrGet(mlirAffineMapMultiDimIdentityGet(context, rank));
+  MlirAttribute maps[2] = {map, map};
+  return mlirArrayAttrGet(context, count, maps);
+}
+
+static MlirAttribute parallel_iterators(MlirContext context, int rank) {
+  MlirAttribute iterators[O3_IR_MAX_RANK];
+  for (int i = 0; i < rank; ++i) iterators[i] = o3_attr_parse(context, "#linalg.iterator_type<parallel>");
+  return mlirArrayAttrGet(context, rank, iterators);
+}
+
+/* memref.copy %a, %b -> a generic of identity maps. Copies of a buffer onto itself are left by in-place
+ * inserts. */
+static o3_status_t replace_copy(MlirOperation op, void *unused) {
+  (void)unused;
+  if (!o3_op_is(op, "memref.copy")) return NULL;
+  MlirValue from = mlirOperationGetOperand(op, 0), to = mlirOperationGetOperand(op, 1);
+  MlirContext context = mlirOperationGetContext(op);
+  int rank = o3_type_rank(mlirValueGetType(to));
+  MlirType element = o3_type_element(mlirValueGetType(to));
+  if (!mlirValueEqual(from, to)) {
+    o3_builder_t builder = o3_builder_before(op);
+    MlirBlock block = mlirBlockCreate(2, (MlirType[]){element, element},
+                                      (MlirLocation[]){builder.location, builder.location});
+    MlirRegion region = mlirRegionCreate();
+    mlirRegionAppendOwnedBlock(region, block);
+    o3_op_spec_t spec = {.name = "linalg.generic",
+                         .num_operands = 2,
+                         .operands = (MlirValue[]){from, to},
+                         .num_attrs = 3,
+                         .attrs = (o3_attr_t[]){
+                             {"indexing_maps", identity_maps(context, rank, 2)},
+                             {"iterator_types", parallel_iterators(context, rank)},
+                             {"operandSegmentSizes", mlirDenseI32ArrayGet(context, 2, (int32_t[]){1, 1})}},
+                         .num_regions = 1,
+                         .regions = &region};
+    o3_build(&builder, &spec);
+    o3_builder_t inner = o3_builder_at_end(block, builder.location);
+    o3_build0(&inner, "linalg.yield", 1, (MlirValue[]){mlirBlockGetArgument(block, 0)});
+  }
+  mlirOperationDestroy(op);
+  return NULL;
+}
+
+o3_status_t o3_cpu_bufferize(o3_pass_env_t *env, MlirModule module) {
+  if (mlirOperationIsNull(o3_module_func(module, "main")))
+    return o3_status_create(O3_STATUS_INVALID_MODEL, "the module has no function @main");
+  o3_cpu_load_dialects(env->context);
+  protect_arguments(module);
+  O3_TRY(o3_ir_run_pipeline(
+      module,
+      "builtin.module(canonicalize,cse,eliminate-empty-tensors,"
+      "one-shot-bufferize{bufferize-function-boundaries function-boundary-type-conversion=identity-layout-map "
+      "allow-return-allocs-from-loops buffer-alignment=64},"
+      "canonicalize,cse)"));
+  O3_TRY(o3_walk(mlirModuleGetOperation(module), replace_copy, NULL));
+  return o3_ir_run_pipeline(module, "builtin.module(linalg-generalize-named-ops,canonicalize,cse)");
+}

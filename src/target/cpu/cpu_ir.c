@@ -1,0 +1,199 @@
+#include "target/cpu/cpu_ir.h"
+
+#include <mlir-c/Dialect/LLVM.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "ir/context.h"
+
+void o3_cpu_load_dialects(MlirContext context) {
+  static const char *const NAMES[] = {"affine", "arith",  "bufferization", "func", "linalg",
+                                      "llvm",   "memref", "scf",           "math", "vector"};
+  for (size_t i = 0; i < sizeof(NAMES) / sizeof(NAMES[0]); ++i)
+    mlirContextGetOrLoadDialect(context, O3_STR(NAMES[i]));
+}
+
+MlirType o3_cpu_ptr_type(MlirContext context) { return mlirLLVMPointerTypeGet(context, 0); }
+MlirType o3_cpu_i64_type(MlirContext context) { return mlirIntegerTypeGet(context, 64); }
+
+MlirType o3_cpu_descriptor_type(MlirType memref) {
+  MlirContext context = mlirTypeGetContext(memref);
+  MlirType i64 = o3_cpu_i64_type(context), ptr = o3_cpu_ptr_type(context);
+  unsigned rank = (unsigned)o3_type_rank(memref);
+  MlirType fields[5] = {ptr, ptr, i64};
+  if (rank) fields[3] = fields[4] = mlirLLVMArrayTypeGet(i64, rank);
+  return mlirLLVMStructTypeLiteralGet(context, rank ? 5 : 3, fields, false);
+}
+
+MlirType o3_cpu_llvm_type(MlirType type) {
+  if (mlirTypeIsAMemRef(type)) return o3_cpu_descriptor_type(type);
+  if (mlirTypeIsAIndex(type)) return o3_cpu_i64_type(mlirTypeGetContext(type));
+  bool same = mlirTypeIsALLVMPointerType(type) || o3_type_is_float(type) || o3_type_is_integer(type);
+  return same ? type : (MlirType){0};
+}
+
+MlirValue o3_cpu_cast(o3_builder_t *builder, MlirValue value, MlirType type) {
+  if (mlirTypeEqual(mlirValueGetType(value), type)) return value;
+  return o3_build1(builder, "builtin.unrealized_conversion_cast", type, O3_VALUES(value));
+}
+
+MlirValue o3_cpu_to_i64(o3_builder_t *builder, MlirValue index) {
+  return o3_build1(builder, "arith.index_cast", o3_cpu_i64_type(builder->context), O3_VALUES(index));
+}
+
+MlirValue o3_cpu_to_index(o3_builder_t *builder, MlirValue integer) {
+  return o3_build1(builder, "arith.index_cast", o3_build_index_type(builder), O3_VALUES(integer));
+}
+
+/* ---- Functions of the runtime ---- */
+
+static const struct {
+  const char *name, *declaration;
+  bool has_result;
+} RUNTIME[O3_CPU_RT_COUNT] = {
+    [O3_CPU_RT_ARENA] = {"o3rt_arena", "llvm.func hidden @o3rt_arena(!llvm.ptr, i64) -> !llvm.ptr", true},
+    [O3_CPU_RT_ALLOC] = {"o3rt_alloc", "llvm.func hidden @o3rt_alloc(!llvm.ptr, i64) -> !llvm.ptr", true},
+    [O3_CPU_RT_FREE] = {"o3rt_free", "llvm.func hidden @o3rt_free(!llvm.ptr, !llvm.ptr)", false},
+    [O3_CPU_RT_FAIL] = {"o3rt_fail", "llvm.func hidden @o3rt_fail(!llvm.ptr, !llvm.ptr)", false},
+    [O3_CPU_RT_PARALLEL_FOR] = {"o3rt_parallel_for",
+                                "llvm.func hidden @o3rt_parallel_for(!llvm.ptr, !llvm.ptr, !llvm.ptr, i64, i64)", false},
+};
+
+static bool has_symbol(MlirModule module, MlirStringRef name) {
+  MlirOperation op = mlirBlockGetFirstOperation(mlirModuleGetBody(module));
+  for (; !mlirOperationIsNull(op); op = mlirOperationGetNextInBlock(op)) {
+    if (mlirStringRefEqual(o3_op_string(op, "sym_name"), name)) return true;
+  }
+  return false;
+}
+
+/* The hidden visibility makes the calls direct ones. */
+static void declare_runtime(MlirModule module, o3_cpu_rt_t function) {
+  MlirContext context = mlirModuleGetContext(module);
+  if (has_symbol(module, O3_STR(RUNTIME[function].name))) return;
+  MlirOperation op = mlirOperationCreateParse(context, O3_STR(RUNTIME[function].declaration), O3_STR("runtime"));
+  O3_ASSERT(!mlirOperationIsNull(op), "the declaration is our own text");
+  mlirBlockInsertOwnedOperation(mlirModuleGetBody(module), 0, op);
+}
+
+MlirValue o3_cpu_call_runtime(o3_builder_t *builder, MlirModule module, o3_cpu_rt_t function, int num_operands,
+                              const MlirValue *operands) {
+  MlirContext context = builder->context;
+  MlirType ptr = o3_cpu_ptr_type(context);
+  int32_t sizes[2] = {num_operands, 0};
+  declare_runtime(module, function);
+  o3_op_spec_t spec = {.name = "llvm.call",
+                       .num_operands = num_operands,
+                       .operands = operands,
+                       .num_results = RUNTIME[function].has_result,
+                       .results = &ptr,
+                       .num_attrs = 3,
+                       .attrs = (o3_attr_t[]){
+                           {"callee", mlirFlatSymbolRefAttrGet(context, O3_STR(RUNTIME[function].name))},
+                           {"operandSegmentSizes", mlirDenseI32ArrayGet(context, 2, sizes)},
+                           {"op_bundle_sizes", mlirDenseI32ArrayGet(context, 0, NULL)}}};
+  MlirOperation call = o3_build(builder, &spec);
+  return spec.num_results ? mlirOperationGetResult(call, 0) : (MlirValue){0};
+}
+
+/* ---- Memory ---- */
+
+static MlirValue insert(o3_builder_t *builder, MlirValue into, MlirValue value, int count, const int64_t *position) {
+  return o3_build1_attrs(builder, "llvm.insertvalue", mlirValueGetType(into), O3_VALUES(into, value),
+                         O3_ATTRS({"position", o3_attr_ints(builder->context, count, position)}));
+}
+
+static MlirValue llvm_constant(o3_builder_t *builder, int64_t value) {
+  MlirType i64 = o3_cpu_i64_type(builder->context);
+  return o3_build1_attrs(builder, "llvm.mlir.constant", i64, O3_NO_VALUES,
+                         O3_ATTRS({"value", mlirIntegerAttrGet(i64, value)}));
+}
+
+MlirValue o3_cpu_bytes_at(o3_builder_t *builder, MlirValue pointer, MlirValue bytes) {
+  MlirType memref = o3_memref_type(1, (int64_t[]){-1}, mlirIntegerTypeGet(builder->context, 8));
+  MlirValue it = o3_build1(builder, "llvm.mlir.poison", o3_cpu_descriptor_type(memref), O3_NO_VALUES);
+  it = insert(builder, it, pointer, 1, (int64_t[]){0});
+  it = insert(builder, it, pointer, 1, (int64_t[]){1});
+  it = insert(builder, it, llvm_constant(builder, 0), 1, (int64_t[]){2});
+  it = insert(builder, it, o3_cpu_to_i64(builder, bytes), 2, (int64_t[]){3, 0});
+  it = insert(builder, it, llvm_constant(builder, 1), 2, (int64_t[]){4, 0});
+  return o3_cpu_cast(builder, it, memref);
+}
+
+static MlirOperation find_text(MlirModule module, MlirAttribute value) {
+  MlirOperation op = mlirBlockGetFirstOperation(mlirModuleGetBody(module));
+  for (; !mlirOperationIsNull(op); op = mlirOperationGetNextInBlock(op)) {
+    if (o3_op_is(op, "llvm.mlir.global") && mlirAttributeEqual(o3_op_attr(op, "value"), value)) break;
+  }
+  return op;
+}
+
+/* Names are numbered by the count of globals: it only grows. */
+static MlirStringRef make_text(MlirModule module, MlirAttribute value, size_t length) {
+  MlirContext context = mlirModuleGetContext(module);
+  int count = 0;
+  MlirOperation op = mlirBlockGetFirstOperation(mlirModuleGetBody(module));
+  for (; !mlirOperationIsNull(op); op = mlirOperationGetNextInBlock(op)) count += o3_op_is(op, "llvm.mlir.global");
+  char name[32];
+  snprintf(name, sizeof(name), "o3t_%d", count);
+  MlirRegion region = mlirRegionCreate();
+  MlirType type = mlirLLVMArrayTypeGet(mlirIntegerTypeGet(context, 8), (unsigned)length);
+  o3_builder_t builder = o3_builder_at_end(mlirModuleGetBody(module), mlirLocationUnknownGet(context));
+  builder.before = mlirBlockGetFirstOperation(builder.block);
+  o3_op_spec_t spec = {.name = "llvm.mlir.global",
+                       .num_attrs = 6,
+                       .attrs = (o3_attr_t[]){
+                           {"sym_name", o3_attr_string(context, name)},
+                           {"global_type", o3_attr_type(type)},
+                           {"constant", mlirUnitAttrGet(context)},
+                           {"value", value},
+                           {"addr_space", o3_attr_i32(context, 0)},
+                           {"linkage", mlirLLVMLinkageAttrGet(context, MlirLLVMLinkageInternal)}},
+                       .num_regions = 1,
+                       .regions = &region};
+  return o3_op_string(o3_build(&builder, &spec), "sym_name");
+}
+
+MlirValue o3_cpu_text(o3_builder_t *builder, MlirModule module, MlirStringRef text) {
+  MlirContext context = builder->context;
+  char copy[1024];
+  size_t length = text.length < sizeof(copy) - 1 ? text.length : sizeof(copy) - 1;
+  memcpy(copy, text.data, length);
+  copy[length] = 0;
+  MlirAttribute value = mlirStringAttrGet(context, mlirStringRefCreate(copy, length + 1));
+  MlirOperation global = find_text(module, value);
+  MlirStringRef name =
+      mlirOperationIsNull(global) ? make_text(module, value, length + 1) : o3_op_string(global, "sym_name");
+  return o3_build1_attrs(builder, "llvm.mlir.addressof", o3_cpu_ptr_type(context), O3_NO_VALUES,
+                         O3_ATTRS({"global_name", mlirFlatSymbolRefAttrGet(context, name)}));
+}
+
+MlirValue o3_cpu_session(MlirModule module) {
+  return mlirBlockGetArgument(o3_func_body(o3_module_func(module, "main")), 0);
+}
+
+/* ---- Edits ---- */
+
+bool o3_cpu_is_inside(MlirOperation op, MlirOperation ancestor) {
+  for (; !mlirOperationIsNull(op); op = mlirOperationGetParentOperation(op)) {
+    if (mlirOperationEqual(op, ancestor)) return true;
+  }
+  return false;
+}
+
+o3_status_t o3_cpu_add_functions(MlirModule module, const char *text, const char *what) {
+  MlirModule parsed;
+  O3_TRY(o3_ir_parse(mlirModuleGetContext(module), text, strlen(text), what, &parsed));
+  MlirOperation op = mlirBlockGetFirstOperation(mlirModuleGetBody(parsed));
+  while (!mlirOperationIsNull(op)) {
+    MlirOperation next = mlirOperationGetNextInBlock(op);
+    if (!has_symbol(module, o3_op_string(op, "sym_name"))) {
+      mlirOperationRemoveFromParent(op);
+      mlirBlockAppendOwnedOperation(mlirModuleGetBody(module), op);
+    }
+    op = next;
+  }
+  mlirModuleDestroy(parsed);
+  return NULL;
+}

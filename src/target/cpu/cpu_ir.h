@@ -1,0 +1,57 @@
+/* What the passes of the CPU back end build again and again: calls of the runtime, descriptors, casts. */
+#ifndef O3_TARGET_CPU_CPU_IR_H
+#define O3_TARGET_CPU_CPU_IR_H
+
+#include "ir/build.h"
+
+/* Every buffer starts at a multiple of this many bytes. */
+#define O3_CPU_ALIGNMENT 64
+
+/* Loads the dialects that the back end builds ops of; each pass that does calls it first. */
+void o3_cpu_load_dialects(MlirContext context);
+
+MlirType o3_cpu_ptr_type(MlirContext context);
+MlirType o3_cpu_i64_type(MlirContext context);
+
+/* The struct that stands for a memref in the llvm dialect: {ptr, ptr, offset[, sizes, strides]}. */
+MlirType o3_cpu_descriptor_type(MlirType memref);
+
+/* The type that carries a value of |type| in the llvm dialect; a null type when there is none. */
+MlirType o3_cpu_llvm_type(MlirType type);
+
+/* builtin.unrealized_conversion_cast, |value| itself when it has the type already. */
+MlirValue o3_cpu_cast(o3_builder_t *builder, MlirValue value, MlirType type);
+
+/* An index as i64 and back. */
+MlirValue o3_cpu_to_i64(o3_builder_t *builder, MlirValue index);
+MlirValue o3_cpu_to_index(o3_builder_t *builder, MlirValue integer);
+
+/* A call of a runtime function (runtime/compiled.h), which is declared in |module| when it is not yet. The
+ * result's value, or a null value for those that have none. */
+typedef enum o3_cpu_rt {
+  O3_CPU_RT_ARENA,        /* (session, bytes) -> ptr */
+  O3_CPU_RT_ALLOC,        /* (session, bytes) -> ptr */
+  O3_CPU_RT_FREE,         /* (session, ptr) */
+  O3_CPU_RT_FAIL,         /* (session, message) */
+  O3_CPU_RT_PARALLEL_FOR, /* (session, function, context, count, grain) */
+  O3_CPU_RT_COUNT
+} o3_cpu_rt_t;
+MlirValue o3_cpu_call_runtime(o3_builder_t *builder, MlirModule module, o3_cpu_rt_t function, int num_operands,
+                              const MlirValue *operands);
+
+/* memref<?xi8> over |bytes| (index) bytes at |pointer|. */
+MlirValue o3_cpu_bytes_at(o3_builder_t *builder, MlirValue pointer, MlirValue bytes);
+
+/* The address of a constant text, NUL-terminated, as a pointer; the global is made in |module|. */
+MlirValue o3_cpu_text(o3_builder_t *builder, MlirModule module, MlirStringRef text);
+
+/* The session, @main's first argument once the memory is planned. */
+MlirValue o3_cpu_session(MlirModule module);
+
+/* Whether |op| lies inside |ancestor|, at any depth (or is it). */
+bool o3_cpu_is_inside(MlirOperation op, MlirOperation ancestor);
+
+/* Parses |text|, a module of functions, and moves those whose names |module| has not yet into it. */
+o3_status_t o3_cpu_add_functions(MlirModule module, const char *text, const char *what) O3_MUST_USE;
+
+#endif

@@ -1,0 +1,116 @@
+/* cpu-entry: the two functions that the runtime calls (runtime/compiled.h).
+ *
+ *     o3m_run(session, inputs, outputs): loads the inputs' descriptors, calls @main, stores its results'
+ *     o3m_check(symbols):                loads the sizes, calls @check; -1 when there is no @check
+ *
+ * Needs: @main(session, memrefs...) -> memrefs..., @check(index...) -> i32 or none.
+ */
+#include "target/cpu/cpu.h"
+#include "target/cpu/cpu_ir.h"
+
+enum { MAX_VALUES = 512 };
+
+static MlirBlock make_function(MlirModule module, const char *name, int num_inputs, int num_results,
+                               const MlirType *results) {
+  MlirContext context = mlirModuleGetContext(module);
+  MlirLocation location = mlirLocationUnknownGet(context);
+  MlirType inputs[3];
+  MlirLocation locations[3];
+  for (int i = 0; i < 3; ++i) inputs[i] = o3_cpu_ptr_type(context), locations[i] = location;
+  MlirBlock block = mlirBlockCreate(num_inputs, inputs, locations);
+  MlirRegion region = mlirRegionCreate();
+  mlirRegionAppendOwnedBlock(region, block);
+  o3_builder_t builder = o3_builder_at_end(mlirModuleGetBody(module), location);
+  MlirType type = mlirFunctionTypeGet(context, num_inputs, inputs, num_results, results);
+  o3_op_spec_t spec = {.name = "func.func",
+                       .num_attrs = 2,
+                       .attrs = (o3_attr_t[]){{"sym_name", o3_attr_string(context, name)},
+                                              {"function_type", o3_attr_type(type)}},
+                       .num_regions = 1,
+                       .regions = &region};
+  o3_build(&builder, &spec);
+  return block;
+}
+
+static MlirValue load(o3_builder_t *b, MlirType type, MlirValue address) {
+  return o3_build1(b, "llvm.load", type, O3_VALUES(address));
+}
+
+/* address + index * size of |element| */
+static MlirValue element_address(o3_builder_t *b, MlirValue address, int index, MlirType element) {
+  return o3_build1_attrs(b, "llvm.getelementptr", o3_cpu_ptr_type(b->context), O3_VALUES(address),
+                         O3_ATTRS({"rawConstantIndices", mlirDenseI32ArrayGet(b->context, 1, (int32_t[]){index})},
+                                  {"elem_type", o3_attr_type(element)}));
+}
+
+static MlirOperation call(o3_builder_t *b, const char *callee, int num_operands, const MlirValue *operands,
+                          int num_results, const MlirType *results) {
+  o3_op_spec_t spec = {.name = "func.call",
+                       .num_operands = num_operands,
+                       .operands = operands,
+                       .num_results = num_results,
+                       .results = results,
+                       .num_attrs = 1,
+                       .attrs = (o3_attr_t[]){{"callee", mlirFlatSymbolRefAttrGet(b->context, O3_STR(callee))}}};
+  return o3_build(b, &spec);
+}
+
+static o3_status_t make_run(MlirModule module) {
+  MlirContext context = mlirModuleGetContext(module);
+  MlirOperation main = o3_module_func(module, "main");
+  MlirType type = mlirTypeAttrGetValue(o3_op_attr(main, "function_type")), ptr = o3_cpu_ptr_type(context);
+  int num_inputs = (int)mlirFunctionTypeGetNumInputs(type), num_results = (int)mlirFunctionTypeGetNumResults(type);
+  MlirValue operands[MAX_VALUES];
+  MlirType results[MAX_VALUES];
+  if (num_inputs > MAX_VALUES || num_results > MAX_VALUES)
+    return o3_status_create(O3_STATUS_UNSUPPORTED, "the model has %d inputs and %d outputs, at most %d are supported",
+                            num_inputs - 1, num_results, MAX_VALUES - 1);
+  MlirBlock block = make_function(module, "o3m_run", 3, 0, NULL);
+  o3_builder_t b = o3_builder_at_end(block, mlirLocationUnknownGet(context));
+  operands[0] = mlirBlockGetArgument(block, 0);
+  for (int i = 1; i < num_inputs; ++i) {
+    MlirType memref = mlirFunctionTypeGetInput(type, i);
+    MlirValue at = load(&b, ptr, element_address(&b, mlirBlockGetArgument(block, 1), i - 1, ptr));
+    operands[i] = o3_cpu_cast(&b, load(&b, o3_cpu_descriptor_type(memref), at), memref);
+  }
+  for (int i = 0; i < num_results; ++i) results[i] = mlirFunctionTypeGetResult(type, i);
+  MlirOperation run = call(&b, "main", num_inputs, operands, num_results, results);
+  for (int i = 0; i < num_results; ++i) {
+    MlirValue at = load(&b, ptr, element_address(&b, mlirBlockGetArgument(block, 2), i, ptr));
+    MlirValue value = o3_cpu_cast(&b, mlirOperationGetResult(run, i), o3_cpu_descriptor_type(results[i]));
+    o3_build0(&b, "llvm.store", O3_VALUES(value, at));
+  }
+  o3_build0(&b, "func.return", O3_NO_VALUES);
+  return NULL;
+}
+
+static o3_status_t make_check(MlirModule module) {
+  MlirContext context = mlirModuleGetContext(module);
+  MlirOperation check = o3_module_func(module, "check");
+  MlirType i32 = mlirIntegerTypeGet(context, 32), i64 = o3_cpu_i64_type(context);
+  MlirBlock block = make_function(module, "o3m_check", 1, 1, &i32);
+  o3_builder_t b = o3_builder_at_end(block, mlirLocationUnknownGet(context));
+  MlirValue result;
+  if (mlirOperationIsNull(check)) {
+    result = o3_build_int(&b, i32, -1);
+  } else {
+    MlirValue operands[MAX_VALUES];
+    int count = (int)mlirBlockGetNumArguments(o3_func_body(check));
+    if (count > MAX_VALUES)
+      return o3_status_create(O3_STATUS_UNSUPPORTED, "the model has %d symbols, at most %d are supported", count,
+                              MAX_VALUES);
+    for (int i = 0; i < count; ++i) {
+      MlirValue at = element_address(&b, mlirBlockGetArgument(block, 0), i, i64);
+      operands[i] = o3_cpu_to_index(&b, load(&b, i64, at));
+    }
+    result = mlirOperationGetResult(call(&b, "check", count, operands, 1, &i32), 0);
+  }
+  o3_build0(&b, "func.return", O3_VALUES(result));
+  return NULL;
+}
+
+o3_status_t o3_cpu_entry(o3_pass_env_t *env, MlirModule module) {
+  o3_cpu_load_dialects(env->context);
+  O3_TRY(make_run(module));
+  return make_check(module);
+}

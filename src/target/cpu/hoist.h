@@ -1,0 +1,13 @@
+/* Hoisting of size computations to the start of @main. */
+#ifndef O3_TARGET_CPU_HOIST_H
+#define O3_TARGET_CPU_HOIST_H
+
+#include "ir/ir.h"
+
+/* Whether |value|, an index, depends only on constants and on the sizes of the arguments of |func|. */
+bool o3_hoist_is_possible(MlirValue value, MlirOperation func);
+
+/* Moves the ops that compute |value| before |anchor|, an op of the entry block; those before it stay. */
+void o3_hoist(MlirValue value, MlirOperation anchor);
+
+#endif

@@ -255,7 +255,7 @@ static o3_status_t save_weights(compilation_t *c, o3_status_t status) {
   if (!folder || !c->weights) return status;
   const char *path = o3_arena_printf(c->arena, "%s/" O3_DUMP_WEIGHTS, folder);
   o3_status_t saved =
-      path ? o3_weights_save(c->weights, path) : o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");
+      path ? o3_dump_weights(c->weights, path) : o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");
   return o3_status_join(status, saved);
 }
 

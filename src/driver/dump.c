@@ -33,6 +33,14 @@ o3_status_t o3_dump_module(MlirModule module, const char *heading, const char *p
   return status;
 }
 
+/* The old file goes first: this compilation may have been started from it, and its weights lie there, mapped.
+ */
+o3_status_t o3_dump_weights(const o3_weights_t *weights, const char *path) {
+  if (unlink(path) && errno != ENOENT)
+    return o3_status_create(O3_STATUS_IO, "cannot replace '%s': %s", path, strerror(errno));
+  return o3_weights_save(weights, path);
+}
+
 /* ---- Reading ---- */
 
 /* NAME.o3w or weights.o3w beside |path|, whichever is there; NULL for neither. malloc'ed. */

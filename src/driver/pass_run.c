@@ -53,7 +53,7 @@ static o3_status_t write_reproducer(const o3_pass_runner_t *runner, const o3_pas
   o3_status_t status = heading.failed ? o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory")
                                       : o3_dump_module(before, heading.text, *path);
   o3_strbuf_deinit(&heading);
-  return status ? status : o3_weights_save(runner->env->weights, weights);
+  return status ? status : o3_dump_weights(runner->env->weights, weights);
 }
 
 /* |status| with the pass's name and the reproducer. Takes it. */

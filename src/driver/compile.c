@@ -138,10 +138,10 @@ static o3_status_t read_mlir(compilation_t *c) {
 static o3_status_t read_model(compilation_t *c) {
   const char *path = c->plan.options->model;
   double start = o3_clock_ms();
-  report_progress(c, O3_STAGE_IMPORT);
   if (c->plan.model_is_mlir) {
     O3_TRY(read_mlir(c));
   } else {
+    report_progress(c, O3_STAGE_IMPORT);
     O3_TRY(o3_import_onnx(c->context, c->arena, c->weights, path, &c->module));
     O3_TRY_CONTEXT(o3_stage_verify(O3_STAGE_IMPORT, c->module), "'%s'", path);
     c->plan.first = O3_STAGE_NORMALIZE;
@@ -149,7 +149,7 @@ static o3_status_t read_model(compilation_t *c) {
   MlirOperation module = mlirModuleGetOperation(c->module);
   if (!o3_op_string(module, "o3.model").data)
     o3_op_attr_set(module, "o3.model", o3_attr_string(c->context, c->plan.model_name));
-  record_time(c, O3_STAGE_IMPORT, start);
+  if (!c->plan.model_is_mlir) record_time(c, O3_STAGE_IMPORT, start);
   return NULL;
 }
 
@@ -170,15 +170,24 @@ static o3_status_t dump_module(const compilation_t *c, o3_stage_t stage) {
   return path ? o3_dump_module(c->module, "", path) : NULL;
 }
 
+/* The next pass of |stage| that the opt level runs, from place |*at| of the table on; false when there is
+ * none. */
+static bool next_pass(const compilation_t *c, o3_stage_t stage, int *at, o3_pass_info_t *pass) {
+  while (o3_pass_at(c->plan.target, (*at)++, pass))
+    if (pass->stage == stage && c->env.opt_level >= pass->min_level) return true;
+  return false;
+}
+
 static o3_status_t run_passes(compilation_t *c, o3_stage_t stage) {
-  const o3_target_t *target = c->plan.target;
+  int at = 0;
   o3_pass_info_t pass, next;
-  for (int i = 0; o3_pass_at(target, i, &pass); ++i) {
-    if (pass.stage != stage || c->env.opt_level < pass.min_level) continue;
-    bool last = !o3_pass_at(target, i + 1, &next) || next.stage != stage;
-    O3_TRY(o3_pass_run(&c->runner, &pass, c->module, last));
+  bool more = next_pass(c, stage, &at, &pass);
+  if (!more) return o3_stage_check_legal(stage, c->module);
+  for (; more; pass = next) {
+    more = next_pass(c, stage, &at, &next);
+    O3_TRY(o3_pass_run(&c->runner, &pass, c->module, !more));
   }
-  return o3_stage_check_legal(stage, c->module);
+  return NULL;
 }
 
 static o3_status_t emit_object(compilation_t *c) {

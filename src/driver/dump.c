@@ -74,21 +74,29 @@ static o3_status_t read_stdin(MlirContext context, MlirModule *module) {
   char buffer[4096];
   size_t count;
   while ((count = fread(buffer, 1, sizeof(buffer), stdin)) > 0) o3_strbuf_append(&text, buffer, count);
-  o3_status_t status = NULL;
-  if (ferror(stdin)) status = o3_status_create(O3_STATUS_IO, "cannot read the input: %s", strerror(errno));
-  if (text.failed) status = o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");
-  if (!status) status = o3_ir_parse(context, text.text ? text.text : "", text.length, "<stdin>", module);
+  bool failed = ferror(stdin) || text.failed;
+  if (!failed)
+    *module = mlirModuleCreateParse(context, mlirStringRefCreate(text.text ? text.text : "", text.length));
   o3_strbuf_deinit(&text);
-  return status;
+  return failed ? o3_status_create(O3_STATUS_IO, "cannot read stdin: %s", strerror(errno)) : NULL;
+}
+
+/* The file is mapped once before MLIR reads it: for our own words when it cannot be. */
+static o3_status_t read_file(MlirContext context, const char *path, MlirModule *module) {
+  o3_mapped_file_t file;
+  O3_TRY(o3_file_map(path, &file));
+  o3_file_unmap(&file);
+  *module = mlirModuleCreateParseFromFile(context, O3_STR(path));
+  return NULL;
 }
 
 o3_status_t o3_dump_read(MlirContext context, o3_weights_t *weights, const char *path, MlirModule *module) {
   *module = (MlirModule){0};
-  if (!strcmp(path, "-")) return read_stdin(context, module);
-  O3_TRY(load_weights(weights, path));
-  o3_mapped_file_t file;
-  O3_TRY(o3_file_map(path, &file));
-  o3_status_t status = o3_ir_parse(context, (const char *)file.data, file.size, path, module);
-  o3_file_unmap(&file);
-  return status;
+  bool from_stdin = !strcmp(path, "-");
+  if (!from_stdin) O3_TRY(load_weights(weights, path));
+  o3_diagnostics_t *diagnostics = o3_diagnostics_begin(context);
+  o3_status_t status = from_stdin ? read_stdin(context, module) : read_file(context, path, module);
+  bool parsed = status || !mlirModuleIsNull(*module);
+  const char *name = from_stdin ? "<stdin>" : path;
+  return o3_status_join(status, o3_diagnostics_end(diagnostics, parsed, O3_STATUS_INVALID_MODEL, name));
 }

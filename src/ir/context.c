@@ -118,12 +118,22 @@ struct o3_diagnostics {
 
 static void append_text(MlirStringRef text, void *buffer) { o3_strbuf_append(buffer, text.data, text.length); }
 
+/* Of a model's node its name, of MLIR text the line. */
+static void append_place(o3_strbuf_t *text, MlirLocation location) {
+  MlirStringRef name = o3_location_name(location);
+  if (name.length) {
+    o3_strbuf_printf(text, "at '%.*s': ", O3_STR_ARGS(name));
+  } else if (mlirLocationIsAFileLineColRange(location)) {
+    o3_strbuf_printf(text, "line %d, column %d: ", mlirLocationFileLineColRangeGetStartLine(location),
+                     mlirLocationFileLineColRangeGetStartColumn(location));
+  }
+}
+
 static MlirLogicalResult collect(MlirDiagnostic diagnostic, void *context) {
   o3_diagnostics_t *self = context;
   if (mlirDiagnosticGetSeverity(diagnostic) != MlirDiagnosticError) return mlirLogicalResultSuccess();
   if (self->text.length) o3_strbuf_puts(&self->text, "; ");
-  MlirStringRef name = o3_location_name(mlirDiagnosticGetLocation(diagnostic));
-  if (name.length) o3_strbuf_printf(&self->text, "at '%.*s': ", O3_STR_ARGS(name));
+  append_place(&self->text, mlirDiagnosticGetLocation(diagnostic));
   mlirDiagnosticPrint(diagnostic, append_text, &self->text);
   return mlirLogicalResultSuccess();
 }

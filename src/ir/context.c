@@ -86,6 +86,15 @@ static o3_status_t load_dialect(MlirContext context) {
 
 /* ---- Contexts ---- */
 
+/* An op made before its dialect is loaded stays an unregistered one, and dangles once the dialect comes: what
+ * the compiler builds by name is loaded first. */
+static void load_dialects(MlirContext context) {
+  static const char *const DIALECTS[] = {"affine", "arith", "bufferization", "cf",  "func", "linalg", "llvm",
+                                         "math",   "memref", "scf",          "tensor", "vector"};
+  for (size_t i = 0; i < sizeof(DIALECTS) / sizeof(DIALECTS[0]); ++i)
+    mlirContextGetOrLoadDialect(context, O3_STR(DIALECTS[i]));
+}
+
 /* Passes are registered in a table of the process, dialects in one of each context. */
 static void register_passes(void) { mlirRegisterAllPasses(); }
 
@@ -98,6 +107,7 @@ o3_status_t o3_context_create(MlirContext *context) {
   mlirContextAppendDialectRegistry(*context, registry);
   mlirDialectRegistryDestroy(registry);
   mlirRegisterAllLLVMTranslations(*context);
+  load_dialects(*context);
   o3_status_t status = load_dialect(*context);
   if (status) {
     mlirContextDestroy(*context);

@@ -1,0 +1,214 @@
+/* Sizes are products of symbols and numbers far more often than anything else, so products are kept as sorted
+ * lists of factors where MLIR's own simplification would give up on symbol times symbol. */
+#include <stdlib.h>
+
+#include "analysis/shape.h"
+
+enum { MAX_FACTORS = 32 };
+
+/* constant * factors[0] * factors[1] ... */
+typedef struct product {
+  int64_t constant;
+  int count;
+  MlirAffineExpr factors[MAX_FACTORS];
+  bool too_long;
+} product_t;
+
+MlirAffineExpr o3_expr_const(MlirContext context, int64_t value) {
+  return mlirAffineConstantExprGet(context, value);
+}
+
+bool o3_expr_is_const(MlirAffineExpr expr, int64_t *value) {
+  if (!mlirAffineExprIsAConstant(expr)) return false;
+  if (value) *value = mlirAffineConstantExprGetValue(expr);
+  return true;
+}
+
+bool o3_expr_equals_const(MlirAffineExpr expr, int64_t value) {
+  int64_t found;
+  return o3_expr_is_const(expr, &found) && found == value;
+}
+
+static void collect_factors(MlirAffineExpr expr, product_t *product) {
+  int64_t constant;
+  if (o3_expr_is_const(expr, &constant)) {
+    product->too_long |= __builtin_mul_overflow(product->constant, constant, &product->constant);
+  } else if (mlirAffineExprIsAMul(expr)) {
+    collect_factors(mlirAffineBinaryOpExprGetLHS(expr), product);
+    collect_factors(mlirAffineBinaryOpExprGetRHS(expr), product);
+  } else if (product->count < MAX_FACTORS) {
+    product->factors[product->count++] = expr;
+  } else {
+    product->too_long = true;
+  }
+}
+
+static product_t factorize(MlirAffineExpr expr) {
+  product_t product = {.constant = 1};
+  collect_factors(expr, &product);
+  return product;
+}
+
+/* A stable order, so that s0 * s1 and s1 * s0 become one expression: symbols by number, then the rest by
+ * address (the same within one context). */
+static int compare_factors(const void *left, const void *right) {
+  const MlirAffineExpr *a = left, *b = right;
+  bool a_symbol = mlirAffineExprIsASymbol(*a), b_symbol = mlirAffineExprIsASymbol(*b);
+  if (a_symbol != b_symbol) return a_symbol ? -1 : 1;
+  if (a_symbol) {
+    intptr_t x = mlirAffineSymbolExprGetPosition(*a), y = mlirAffineSymbolExprGetPosition(*b);
+    return (x > y) - (x < y);
+  }
+  return (a->ptr > b->ptr) - (a->ptr < b->ptr);
+}
+
+static MlirAffineExpr multiply_out(MlirContext context, product_t *product) {
+  qsort(product->factors, (size_t)product->count, sizeof(product->factors[0]), compare_factors);
+  if (product->count == 0 || product->constant == 0) return o3_expr_const(context, product->constant);
+  MlirAffineExpr result = product->factors[0];
+  for (int i = 1; i < product->count; ++i) result = mlirAffineMulExprGet(result, product->factors[i]);
+  return product->constant == 1 ? result : mlirAffineMulExprGet(result, o3_expr_const(context, product->constant));
+}
+
+MlirAffineExpr o3_expr_mul(MlirAffineExpr a, MlirAffineExpr b) {
+  product_t product = factorize(a);
+  collect_factors(b, &product);
+  return product.too_long ? mlirAffineMulExprGet(a, b) : multiply_out(mlirAffineExprGetContext(a), &product);
+}
+
+/* ---- Sums ---- */
+
+typedef struct sum {
+  int64_t constant;
+  int count;
+  MlirAffineExpr terms[MAX_FACTORS]; /* without their constant factor */
+  int64_t factors[MAX_FACTORS];
+  bool too_long;
+} sum_t;
+
+static void add_term(sum_t *sum, MlirAffineExpr term, int64_t factor) {
+  for (int i = 0; i < sum->count; ++i) {
+    if (o3_expr_equal(sum->terms[i], term)) {
+      sum->too_long |= __builtin_add_overflow(sum->factors[i], factor, &sum->factors[i]);
+      return;
+    }
+  }
+  if (sum->count == MAX_FACTORS) {
+    sum->too_long = true;
+    return;
+  }
+  sum->terms[sum->count] = term;
+  sum->factors[sum->count++] = factor;
+}
+
+static void collect_terms(MlirAffineExpr expr, int64_t sign, sum_t *sum) {
+  int64_t constant;
+  if (mlirAffineExprIsAAdd(expr)) {
+    collect_terms(mlirAffineBinaryOpExprGetLHS(expr), sign, sum);
+    collect_terms(mlirAffineBinaryOpExprGetRHS(expr), sign, sum);
+  } else if (o3_expr_is_const(expr, &constant)) {
+    sum->too_long |= __builtin_mul_overflow(constant, sign, &constant) ||
+                     __builtin_add_overflow(sum->constant, constant, &sum->constant);
+  } else {
+    product_t product = factorize(expr);
+    int64_t factor;
+    sum->too_long |= product.too_long || __builtin_mul_overflow(product.constant, sign, &factor);
+    product.constant = 1;
+    if (!sum->too_long) add_term(sum, multiply_out(mlirAffineExprGetContext(expr), &product), factor);
+  }
+}
+
+static MlirAffineExpr add_up(MlirContext context, const sum_t *sum) {
+  MlirAffineExpr total = o3_expr_const(context, 0);
+  bool empty = true;
+  for (int i = 0; i < sum->count; ++i) {
+    if (sum->factors[i] == 0) continue;
+    MlirAffineExpr term = o3_expr_mul(sum->terms[i], o3_expr_const(context, sum->factors[i]));
+    total = empty ? term : mlirAffineAddExprGet(total, term);
+    empty = false;
+  }
+  if (empty) return o3_expr_const(context, sum->constant);
+  return sum->constant ? mlirAffineAddExprGet(total, o3_expr_const(context, sum->constant)) : total;
+}
+
+static MlirAffineExpr sum_of(MlirAffineExpr a, MlirAffineExpr b, int64_t sign) {
+  MlirContext context = mlirAffineExprGetContext(a);
+  sum_t sum = {0};
+  collect_terms(a, 1, &sum);
+  collect_terms(b, sign, &sum);
+  if (!sum.too_long) return add_up(context, &sum);
+  return mlirAffineAddExprGet(a, sign < 0 ? mlirAffineMulExprGet(b, o3_expr_const(context, -1)) : b);
+}
+
+MlirAffineExpr o3_expr_add(MlirAffineExpr a, MlirAffineExpr b) { return sum_of(a, b, 1); }
+MlirAffineExpr o3_expr_sub(MlirAffineExpr a, MlirAffineExpr b) { return sum_of(a, b, -1); }
+
+/* ---- Quotients ---- */
+
+static int64_t greatest_common_divisor(int64_t a, int64_t b) {
+  while (b) {
+    int64_t rest = a % b;
+    a = b;
+    b = rest;
+  }
+  return a < 0 ? -a : a;
+}
+
+/* Removes from both what stands in both. */
+static void cancel(product_t *a, product_t *b) {
+  for (int i = 0; i < b->count;) {
+    int j = 0;
+    while (j < a->count && !o3_expr_equal(a->factors[j], b->factors[i])) ++j;
+    if (j == a->count) {
+      ++i;
+      continue;
+    }
+    a->factors[j] = a->factors[--a->count];
+    b->factors[i] = b->factors[--b->count];
+  }
+  int64_t common = greatest_common_divisor(a->constant, b->constant);
+  if (common > 1) {
+    a->constant /= common;
+    b->constant /= common;
+  }
+}
+
+typedef MlirAffineExpr (*divide_fn_t)(MlirAffineExpr, MlirAffineExpr);
+
+/* (x * c + d) / c is exact in each term when c divides all of them: MLIR knows this for constants; products of
+ * symbols are cancelled here. Cancelling is right since sizes in a divisor are positive wherever the quotient
+ * is used. */
+static MlirAffineExpr divide(MlirAffineExpr a, MlirAffineExpr b, divide_fn_t divide_fn) {
+  MlirContext context = mlirAffineExprGetContext(a);
+  product_t numerator = factorize(a), divisor = factorize(b);
+  if (numerator.too_long || divisor.too_long || divisor.constant == 0) return divide_fn(a, b);
+  if (numerator.constant == 0) return o3_expr_const(context, 0);
+  cancel(&numerator, &divisor);
+  MlirAffineExpr top = multiply_out(context, &numerator), bottom = multiply_out(context, &divisor);
+  return o3_expr_equals_const(bottom, 1) ? top : divide_fn(top, bottom);
+}
+
+MlirAffineExpr o3_expr_floor_div(MlirAffineExpr a, MlirAffineExpr b) {
+  return divide(a, b, mlirAffineFloorDivExprGet);
+}
+
+MlirAffineExpr o3_expr_ceil_div(MlirAffineExpr a, MlirAffineExpr b) {
+  return divide(a, b, mlirAffineCeilDivExprGet);
+}
+
+MlirAffineExpr o3_expr_mod(MlirAffineExpr a, MlirAffineExpr b) { return mlirAffineModExprGet(a, b); }
+
+bool o3_expr_at_least(MlirAffineExpr expr, int64_t bound) {
+  int64_t constant;
+  if (o3_expr_is_const(expr, &constant)) return constant >= bound;
+  if (mlirAffineExprIsASymbol(expr) || mlirAffineExprIsAMod(expr)) return bound <= 0;
+  if (!mlirAffineExprIsABinary(expr)) return false;
+  MlirAffineExpr left = mlirAffineBinaryOpExprGetLHS(expr), right = mlirAffineBinaryOpExprGetRHS(expr);
+  if (mlirAffineExprIsAAdd(expr)) {
+    if (o3_expr_is_const(right, &constant)) return o3_expr_at_least(left, bound - constant);
+    return o3_expr_at_least(left, 0) && o3_expr_at_least(right, bound);
+  }
+  bool both = o3_expr_at_least(left, 0) && o3_expr_at_least(right, 0);
+  return both && (bound <= 0 || (mlirAffineExprIsAMul(expr) && o3_expr_at_least(left, bound) &&
+                                 o3_expr_at_least(right, 1)));
+}

@@ -1,0 +1,39 @@
+/* Matrix products. */
+#include "normalize/nz.h"
+
+/* NumPy's rules for vectors: a gets a leading, b a trailing dimension of 1 that the result loses again. */
+o3_status_t o3_onnx_matmul(o3_nz_t *nz, o3_node_t *node) {
+  MlirValue a = o3_node_input(node, 0), b = o3_node_input(node, 1);
+  int a_rank = o3_nz_rank(nz, a), b_rank = o3_nz_rank(nz, b);
+  if (a_rank == 0 || b_rank == 0) return o3_nz_invalid(nz, "a matrix product takes no scalars");
+  if (a_rank == 1) a = o3_nz_unsqueeze(nz, a, 1, (int64_t[]){0});
+  if (b_rank == 1) b = o3_nz_unsqueeze(nz, b, 1, (int64_t[]){1});
+  MlirValue y = o3_nz_matmul(nz, a, b);
+  int rank = o3_nz_rank(nz, y), count = 0;
+  int64_t axes[2];
+  if (a_rank == 1) axes[count++] = rank - 2;
+  if (b_rank == 1) axes[count++] = rank - 1;
+  node->outputs[0] = count ? o3_nz_squeeze(nz, y, count, axes) : y;
+  return NULL;
+}
+
+static MlirValue maybe_transpose(o3_nz_t *nz, const o3_node_t *node, const char *attr, MlirValue x) {
+  return o3_node_int(node, attr, 0) ? o3_nz_transpose(nz, x, (int64_t[]){1, 0}) : x;
+}
+
+static MlirValue scaled(o3_nz_t *nz, MlirValue x, double factor) {
+  return factor == 1 ? x : o3_nz_binary(nz, "o3.mul", x, o3_nz_like(nz, x, factor));
+}
+
+/* alpha * A' * B' + beta * C */
+o3_status_t o3_onnx_gemm(o3_nz_t *nz, o3_node_t *node) {
+  MlirValue a = o3_node_input(node, 0), b = o3_node_input(node, 1);
+  if (o3_nz_rank(nz, a) != 2 || o3_nz_rank(nz, b) != 2)
+    return o3_nz_invalid(nz, "inputs of ranks %d and %d, 2 expected", o3_nz_rank(nz, a), o3_nz_rank(nz, b));
+  MlirValue product = o3_nz_matmul(nz, maybe_transpose(nz, node, "transA", a), maybe_transpose(nz, node, "transB", b));
+  MlirValue y = scaled(nz, product, o3_node_float(node, "alpha", 1));
+  if (o3_node_has_input(node, 2))
+    y = o3_nz_binary(nz, "o3.add", y, scaled(nz, o3_node_input(node, 2), o3_node_float(node, "beta", 1)));
+  node->outputs[0] = y;
+  return NULL;
+}

@@ -1,0 +1,92 @@
+/* Constants, shapes and ops that only rearrange them. */
+#include "normalize/nz.h"
+
+/* One of: value, value_float(s), value_int(s). Strings and sparse values have no tensor here. */
+o3_status_t o3_onnx_constant(o3_nz_t *nz, o3_node_t *node) {
+  MlirAttribute value = o3_node_attr(node, "value");
+  int64_t ints[O3_FACT_MAX_ELEMENTS];
+  if (!mlirAttributeIsNull(value) && mlirAttributeIsAElements(value)) {
+    node->outputs[0] = o3_nz_constant(nz, value);
+  } else if (o3_node_has_attr(node, "value_float")) {
+    node->outputs[0] = o3_nz_scalar(nz, o3_nz_f32(nz), o3_node_float(node, "value_float", 0));
+  } else if (o3_node_has_attr(node, "value_int")) {
+    node->outputs[0] = o3_nz_scalar(nz, o3_nz_i64(nz), (double)o3_node_int(node, "value_int", 0));
+  } else if (o3_node_has_attr(node, "value_ints")) {
+    int count = o3_node_ints(nz, node, "value_ints", ints, O3_FACT_MAX_ELEMENTS);
+    node->outputs[0] = o3_nz_i64s(nz, count, ints);
+  } else {
+    return o3_nz_unsupported(nz, "a constant that is no dense tensor of numbers is not supported");
+  }
+  return NULL;
+}
+
+o3_status_t o3_onnx_identity(o3_nz_t *nz, o3_node_t *node) {
+  const o3_binding_t *binding = o3_node_binding(nz, node, 0);
+  if (!binding) return o3_nz_invalid(nz, "a required input is missing");
+  o3_node_bind(nz, node, 0, binding);
+  return NULL;
+}
+
+/* Opset 15 added start and end, which are clamped. */
+o3_status_t o3_onnx_shape(o3_nz_t *nz, o3_node_t *node) {
+  MlirAffineExpr dims[O3_IR_MAX_RANK];
+  MlirValue x = o3_node_input(node, 0);
+  int rank = o3_nz_rank(nz, x), count = 0;
+  int64_t start = o3_node_int(node, "start", 0), end = o3_node_int(node, "end", rank);
+  if (start < 0) start += rank;
+  if (end < 0) end += rank;
+  if (start < 0) start = 0;
+  if (end > rank) end = rank;
+  for (int64_t i = start; i < end; ++i) dims[count++] = o3_nz_dim(nz, x, (int)i);
+  node->outputs[0] = o3_nz_sizes(nz, count, dims, false);
+  return NULL;
+}
+
+/* 0 copies the input's size (unless allowzero), -1 is what is left over. */
+static o3_status_t resolve_reshape(o3_nz_t *nz, MlirValue x, bool allow_zero, o3_shape_t *shape) {
+  const o3_fact_t *fact = o3_nz_fact(nz, x);
+  int unknown = -1;
+  MlirAffineExpr known = o3_expr_const(nz->context, 1);
+  for (int i = 0; i < shape->rank; ++i) {
+    if (o3_expr_equals_const(shape->dims[i], 0) && !allow_zero) {
+      if (i >= fact->shape.rank) return o3_nz_invalid(nz, "shape entry %d is 0 but the input has rank %d", i, fact->shape.rank);
+      shape->dims[i] = o3_nz_dim(nz, x, i);
+    }
+    if (!o3_expr_equals_const(shape->dims[i], -1)) {
+      known = o3_expr_mul(known, shape->dims[i]);
+    } else if (unknown >= 0) {
+      return o3_nz_invalid(nz, "the shape has more than one -1");
+    } else {
+      unknown = i;
+    }
+  }
+  if (unknown < 0) return NULL;
+  MlirAffineExpr total = o3_expr_const(nz->context, 1);
+  for (int i = 0; i < fact->shape.rank; ++i) total = o3_expr_mul(total, o3_nz_dim(nz, x, i));
+  if (o3_expr_equals_const(known, 0)) return o3_nz_invalid(nz, "a -1 beside a 0 in the shape leaves its size open");
+  shape->dims[unknown] = o3_expr_floor_div(total, known);
+  return NULL;
+}
+
+o3_status_t o3_onnx_reshape(o3_nz_t *nz, o3_node_t *node) {
+  MlirValue x = o3_node_input(node, 0);
+  o3_shape_t shape;
+  shape.rank = o3_nz_exprs(nz, o3_node_input(node, 1), shape.dims, O3_IR_MAX_RANK);
+  if (shape.rank < 0)
+    return o3_nz_unsupported(nz, "the shape depends on data; it must follow from constants and input sizes");
+  O3_TRY(resolve_reshape(nz, x, o3_node_int(node, "allowzero", 0) != 0, &shape));
+  node->outputs[0] = o3_nz_reshape(nz, x, &shape);
+  return NULL;
+}
+
+o3_status_t o3_onnx_transpose(o3_nz_t *nz, o3_node_t *node) {
+  int64_t perm[O3_IR_MAX_RANK];
+  MlirValue x = o3_node_input(node, 0);
+  int rank = o3_nz_rank(nz, x);
+  int count = o3_node_ints(nz, node, "perm", perm, O3_IR_MAX_RANK);
+  for (int i = 0; !o3_node_has_attr(node, "perm") && i < rank; ++i) perm[i] = rank - 1 - i;
+  if (o3_node_has_attr(node, "perm") && count != rank)
+    return o3_nz_invalid(nz, "perm has %d entries for an input of rank %d", count, rank);
+  node->outputs[0] = o3_nz_transpose(nz, x, perm);
+  return NULL;
+}

@@ -1,0 +1,49 @@
+#include "target/ref/lowering.h"
+
+/* acc + a * b in the accumulator's type. */
+static void matmul_body(const o3_body_args_t *in) {
+  MlirType acc = mlirValueGetType(in->args[2]);
+  MlirType a_old = o3_lw_old_element(in->op, 0), b_old = o3_lw_old_element(in->op, 1);
+  MlirType acc_old = o3_lw_result_element(in->op, 0);
+  MlirValue a = o3_lw_convert(in->builder, in->args[0], a_old, acc_old);
+  MlirValue b = o3_lw_convert(in->builder, in->args[1], b_old, acc_old);
+  bool is_float = o3_type_is_float(acc);
+  MlirValue product = o3_build2(in->builder, is_float ? "arith.mulf" : "arith.muli", a, b);
+  in->results[0] = o3_build2(in->builder, is_float ? "arith.addf" : "arith.addi", product, in->args[2]);
+}
+
+/* Loops: the result's dimensions, then k. */
+static MlirAffineMap operand_map(const o3_lw_t *lw, const o3_shape_t *shape, const o3_shape_t *result, bool is_a) {
+  MlirAffineExpr exprs[O3_IR_MAX_RANK];
+  int lead = result->rank - shape->rank, last = shape->rank - 1, k = result->rank;
+  for (int i = 0; i < last - 1; ++i) {
+    bool repeated = o3_expr_equals_const(shape->dims[i], 1);
+    exprs[i] = repeated ? o3_expr_const(lw->context, 0) : mlirAffineDimExprGet(lw->context, lead + i);
+  }
+  exprs[last - 1] = mlirAffineDimExprGet(lw->context, is_a ? result->rank - 2 : k);
+  exprs[last] = mlirAffineDimExprGet(lw->context, is_a ? k : result->rank - 1);
+  return mlirAffineMapGet(lw->context, k + 1, 0, shape->rank, exprs);
+}
+
+o3_status_t o3_lower_matmul(o3_lw_t *lw, MlirOperation op, const MlirValue *operands, MlirValue *results) {
+  static const char ITERATORS[] = "ppppppppppppppppr";
+  o3_shape_t a, b, y;
+  o3_lw_operand_shape(lw, op, 0, &a);
+  o3_lw_operand_shape(lw, op, 1, &b);
+  o3_lw_result_shape(lw, op, 0, &y);
+  int64_t list[O3_IR_MAX_RANK];
+  for (int i = 0; i < y.rank; ++i) list[i] = i;
+  MlirValue zero = o3_lw_scalar(&lw->builder, o3_lw_new_element(op, 0), 0);
+  o3_generic_t generic = {.op = op,
+                          .iterators = ITERATORS + O3_IR_MAX_RANK - y.rank,
+                          .num_inputs = 2,
+                          .inputs = {operands[0], operands[1]},
+                          .num_outputs = 1,
+                          .outputs = {o3_lw_fill(lw, &y, zero)},
+                          .maps = {operand_map(lw, &a, &y, true), operand_map(lw, &b, &y, false),
+                                   o3_lw_projection(lw, y.rank + 1, y.rank, list)},
+                          .body = matmul_body,
+                          .kernel = "matmul"};
+  o3_lw_generic(lw, &generic, results);
+  return NULL;
+}

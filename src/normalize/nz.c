@@ -359,7 +359,7 @@ void o3_nz_op_stated(o3_nz_t *nz, const char *name, int num_operands, const Mlir
   O3_ASSERT(num_attrs < MAX_OP_ATTRS && num_results <= O3_NODE_MAX_OUTPUTS, "ops have few attributes and results");
   for (int i = 0; i < num_attrs; ++i) all[i] = attrs[i];
   for (int i = 0; i < num_results; ++i) types[i] = o3_fact_type(&facts[i]);
-  all[num_attrs] = (o3_attr_t){"o3.shape", shapes_attr(nz, num_results, facts)};
+  all[num_attrs] = (o3_attr_t){"o3.shape", num_results ? shapes_attr(nz, num_results, facts) : mlirAttributeGetNull()};
   if (num_results == 1 && can_fold(nz, &facts[0])) {
     results[0] = fold(nz, &facts[0]);
     return;
@@ -424,6 +424,31 @@ MlirValue o3_nz_op(o3_nz_t *nz, const char *name, int num_operands, const MlirVa
   MlirValue result;
   o3_nz_op_results(nz, name, num_operands, operands, num_attrs, attrs, 1, &result);
   return result;
+}
+
+/* ---- Sizes that only the run knows ---- */
+
+int o3_nz_bind_sizes(o3_nz_t *nz, MlirValue value, const char *what, MlirAffineExpr *exprs, int capacity) {
+  int64_t positions[O3_FACT_MAX_ELEMENTS];
+  int count = o3_nz_exprs(nz, value, exprs, capacity);
+  if (o3_nz_failed(nz)) return -1;
+  if (count >= 0) return count;
+  const o3_fact_t *fact = o3_nz_fact(nz, value);
+  int64_t elements = o3_infer_small_count(&fact->shape);
+  if (elements < 0 || elements > capacity || fact->shape.rank > 1 || o3_type_is_float(fact->element)) {
+    o3_nz_fail(nz, o3_nz_unsupported(nz, "%s must be a vector of at most %d integers of known length", what, capacity));
+    return -1;
+  }
+  for (int64_t i = 0; i < elements; ++i) {
+    const o3_element_t *known = fact->elements ? &fact->elements[i] : NULL;
+    exprs[i] = known && known->kind == O3_ELEMENT_EXPR ? known->expr : o3_symbols_data(nz->symbols);
+    positions[i] = known && known->kind == O3_ELEMENT_EXPR ? -1 : o3_symbols_count(nz->symbols) - 1;
+    if (!exprs[i].ptr) out_of_memory(nz);
+  }
+  MlirValue wide = o3_nz_cast(nz, value, o3_nz_i64(nz));
+  o3_nz_op_stated(nz, "o3.bind", O3_VALUES(wide),
+                  O3_ATTRS({"symbols", o3_nz_ints_attr(nz, (int)elements, positions)}), 0, NULL, NULL);
+  return (int)elements;
 }
 
 /* ---- Common ops ---- */

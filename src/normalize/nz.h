@@ -98,6 +98,10 @@ int o3_nz_const_ints(o3_nz_t *nz, MlirValue value, const char *what, int64_t *va
 int o3_nz_const_floats(o3_nz_t *nz, MlirValue value, const char *what, double *values, int capacity);
 /* Contents as expressions, symbolic ones too: the count, or -1 when unknown (no failure). */
 int o3_nz_exprs(const o3_nz_t *nz, MlirValue value, MlirAffineExpr *exprs, int capacity);
+/* The contents of a 1-D or scalar integer tensor as sizes, whatever it takes: expressions where they are known,
+ * else data symbols bound to its elements by an o3.bind. The elements must not be negative by then: converters
+ * resolve -1 and the like with ops first. The tensor's length must be static. The count, or -1 with a failure. */
+int o3_nz_bind_sizes(o3_nz_t *nz, MlirValue value, const char *what, MlirAffineExpr *exprs, int capacity);
 /* Bytes of a constant of any size, row-major; NULL when the value is no constant. */
 const void *o3_nz_const_data(const o3_nz_t *nz, MlirValue value, size_t *bytes);
 

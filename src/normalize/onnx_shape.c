@@ -68,14 +68,35 @@ static o3_status_t resolve_reshape(o3_nz_t *nz, MlirValue x, bool allow_zero, o3
   return NULL;
 }
 
+/* A shape that only the run knows: its 0 and -1 are resolved by ops on the vector of sizes. */
+static MlirValue resolve_at_run(o3_nz_t *nz, MlirValue x, MlirValue shape, bool allow_zero) {
+  MlirAffineExpr sizes[O3_IR_MAX_RANK];
+  int count = (int)o3_nz_static_dim(nz, shape, 0, "the length of the shape"), rank = o3_nz_rank(nz, x);
+  if (o3_nz_failed(nz) || count > O3_IR_MAX_RANK) return (MlirValue){0};
+  for (int i = 0; i < count; ++i) sizes[i] = i < rank ? o3_nz_dim(nz, x, i) : o3_expr_const(nz->context, 0);
+  MlirValue own = o3_nz_sizes(nz, count, sizes, false);
+  MlirValue zero = o3_nz_like(nz, shape, 0), one = o3_nz_like(nz, shape, 1), open = o3_nz_like(nz, shape, -1);
+  if (!allow_zero) shape = o3_nz_select(nz, o3_nz_binary(nz, "o3.equal", shape, zero), own, shape);
+  MlirValue is_open = o3_nz_binary(nz, "o3.equal", shape, open);
+  MlirValue known = o3_nz_reduce(nz, o3_nz_select(nz, is_open, one, shape), "prod", 1, (int64_t[]){0}, false);
+  const o3_fact_t *fact = o3_nz_fact(nz, x);
+  MlirAffineExpr total = o3_shape_product(nz->context, &fact->shape, 0, fact->shape.rank);
+  MlirValue left = o3_nz_binary(nz, "o3.div", o3_nz_sizes(nz, 1, &total, true), o3_nz_binary(nz, "o3.max", known, one));
+  return o3_nz_select(nz, is_open, left, shape);
+}
+
 o3_status_t o3_onnx_reshape(o3_nz_t *nz, o3_node_t *node) {
-  MlirValue x = o3_node_input(node, 0);
+  MlirValue x = o3_node_input(node, 0), wanted = o3_node_input(node, 1);
+  bool allow_zero = o3_node_int(node, "allowzero", 0) != 0;
   o3_shape_t shape;
-  shape.rank = o3_nz_exprs(nz, o3_node_input(node, 1), shape.dims, O3_IR_MAX_RANK);
-  if (shape.rank < 0)
-    return o3_nz_unsupported(nz, "the shape depends on data; it must follow from constants and input sizes");
-  O3_TRY(resolve_reshape(nz, x, o3_node_int(node, "allowzero", 0) != 0, &shape));
-  node->outputs[0] = o3_nz_reshape(nz, x, &shape);
+  shape.rank = o3_nz_exprs(nz, wanted, shape.dims, O3_IR_MAX_RANK);
+  if (shape.rank < 0) {
+    MlirValue resolved = resolve_at_run(nz, x, wanted, allow_zero);
+    shape.rank = o3_nz_bind_sizes(nz, resolved, "the shape", shape.dims, O3_IR_MAX_RANK);
+  } else {
+    O3_TRY(resolve_reshape(nz, x, allow_zero, &shape));
+  }
+  if (shape.rank >= 0) node->outputs[0] = o3_nz_reshape(nz, x, &shape);
   return NULL;
 }
 

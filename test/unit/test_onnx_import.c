@@ -17,17 +17,23 @@ typedef struct imported {
   char *text; /* without locations */
 } imported_t;
 
+/* The character after the location that starts at |at|, " loc(" to its closing bracket. */
+static const char *skip_location(const char *at) {
+  int depth = 0;
+  for (at += strlen(" loc"); depth += (*at == '(') - (*at == ')'), ++at, depth > 0;) continue;
+  return at;
+}
+
 static char *print(MlirModule module) {
   o3_strbuf_t buffer = O3_STRBUF_INIT;
   char *text = o3_ir_print(mlirModuleGetOperation(module));
   assert_non_null(text);
-  /* A location runs from " loc(" to its closing bracket. */
   for (const char *at = text; *at;) {
-    const char *loc = strstr(at, " loc(");
-    o3_strbuf_append(&buffer, at, loc ? (size_t)(loc - at) : strlen(at));
-    if (!loc) break;
-    int depth = 0;
-    for (at = loc + 4; depth += (*at == '(') - (*at == ')'), ++at, depth > 0;) continue;
+    if (strncmp(at, " loc(", 5) == 0) {
+      at = skip_location(at);
+    } else {
+      o3_strbuf_append(&buffer, at++, 1);
+    }
   }
   free(text);
   return buffer.text;

@@ -4,7 +4,7 @@
  * memref.global, and the module lists its value under O3_CPU_WEIGHTS_ATTR:
  *
  *     %w = arith.constant dense_resource<conv1> : tensor<64x3xf32>
- * ->  memref.global "private" @o3w_conv1 : memref<64x3xf32>
+ * ->  memref.global @o3w_conv1 : memref<64x3xf32>
  *     %m = memref.get_global @o3w_conv1 : memref<64x3xf32>
  *     %w = bufferization.to_tensor %m restrict : memref<64x3xf32> to tensor<64x3xf32>
  *
@@ -56,9 +56,8 @@ static void declare_global(weights_pass_t *pass, MlirLocation location, const ch
   o3_builder_t builder = o3_builder_at_end(mlirModuleGetBody(pass->module), location);
   builder.before = mlirBlockGetFirstOperation(builder.block);
   o3_op_spec_t spec = {.name = "memref.global",
-                       .num_attrs = 4,
+                       .num_attrs = 3,
                        .attrs = (o3_attr_t[]){{"sym_name", o3_attr_string(context, symbol)},
-                                              {"sym_visibility", o3_attr_string(context, "private")},
                                               {"type", o3_attr_type(memref)},
                                               {"alignment", o3_attr_i64(context, O3_CPU_ALIGNMENT)}}};
   o3_build(&builder, &spec);

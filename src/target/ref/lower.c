@@ -50,6 +50,11 @@ static void bind_extrema(o3_lw_t *lw) {
   }
 }
 
+void o3_lw_bind_symbol(o3_lw_t *lw, int symbol, MlirValue index) {
+  lw->symbol_values[symbol] = index;
+  bind_extrema(lw);
+}
+
 /* Binds the symbols of |kind| that are the bare sizes of |value|. */
 static bool bind_symbols(o3_lw_t *lw, MlirValue value, MlirAffineMap shape, o3_symbol_kind_t kind) {
   bool bound = false;

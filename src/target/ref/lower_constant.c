@@ -42,6 +42,24 @@ o3_status_t o3_lower_size(o3_lw_t *lw, MlirOperation op, const MlirValue *operan
   return NULL;
 }
 
+/* Negative sizes can only come from bad data: they end the run here, before anything is allocated by them. */
+o3_status_t o3_lower_bind(o3_lw_t *lw, MlirOperation op, const MlirValue *operands, MlirValue *results) {
+  (void)results;
+  int64_t symbols[O3_FACT_MAX_ELEMENTS];
+  int count = o3_op_ints(op, "symbols", symbols, O3_FACT_MAX_ELEMENTS);
+  int rank = o3_type_rank(mlirValueGetType(operands[0]));
+  for (int i = 0; i < count; ++i) {
+    if (symbols[i] < 0) continue;
+    MlirValue position = o3_build_index(&lw->builder, i);
+    MlirValue element = o3_lw_extract(&lw->builder, operands[0], rank, &position);
+    MlirValue size = o3_build1(&lw->builder, "arith.index_cast", o3_build_index_type(&lw->builder), O3_VALUES(element));
+    MlirValue zero = o3_build_index(&lw->builder, 0);
+    o3_lw_assert(lw, op, o3_build_cmpi(&lw->builder, O3_CMPI_SGE, size, zero), "a size is negative");
+    o3_lw_bind_symbol(lw, (int)symbols[i], size);
+  }
+  return NULL;
+}
+
 o3_status_t o3_lower_guard(o3_lw_t *lw, MlirOperation op, const MlirValue *operands, MlirValue *results) {
   (void)operands;
   (void)results;

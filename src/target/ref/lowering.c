@@ -287,8 +287,7 @@ static MlirValue flatten(o3_lw_t *lw, MlirValue value, const o3_shape_t *from, c
   if (from->rank == 0)
     return o3_build1_attrs(&lw->builder, "tensor.expand_shape", o3_shape_type(flat, element), O3_VALUES(value),
                            O3_ATTRS({"reassociation", one_group(lw->context, 0)},
-                                    {"static_output_shape", o3_attr_ints(lw->context, 1, (int64_t[]){1})},
-                                    {"operandSegmentSizes", mlirDenseI32ArrayGet(lw->context, 2, (int32_t[]){1, 0})}));
+                                    {"static_output_shape", o3_attr_ints(lw->context, 1, (int64_t[]){1})}));
   return o3_build1_attrs(&lw->builder, "tensor.collapse_shape", o3_shape_type(flat, element), O3_VALUES(value),
                          O3_ATTRS({"reassociation", one_group(lw->context, from->rank)}));
 }
@@ -307,9 +306,7 @@ static MlirValue unflatten(o3_lw_t *lw, MlirValue value, const o3_shape_t *to) {
   }
   return o3_build1_attrs(&lw->builder, "tensor.expand_shape", o3_shape_type(to, element), count + 1, operands,
                          O3_ATTRS({"reassociation", one_group(lw->context, to->rank)},
-                                  {"static_output_shape", o3_attr_ints(lw->context, to->rank, sizes)},
-                                  {"operandSegmentSizes",
-                                   mlirDenseI32ArrayGet(lw->context, 2, (int32_t[]){1, count})}));
+                                  {"static_output_shape", o3_attr_ints(lw->context, to->rank, sizes)}));
 }
 
 /* Through one dimension: row-major order is all that a reshape keeps. A dynamic size that is stated as another

@@ -46,6 +46,8 @@ void o3_lw_operand_shape(const o3_lw_t *lw, MlirOperation op, int operand, o3_sh
 
 /* A size as an index value. */
 MlirValue o3_lw_size(o3_lw_t *lw, MlirAffineExpr expr);
+/* Gives data symbol |symbol| its value. */
+void o3_lw_bind_symbol(o3_lw_t *lw, int symbol, MlirValue index);
 /* tensor.empty of the op's result, or of any shape. */
 MlirValue o3_lw_empty(o3_lw_t *lw, const o3_shape_t *shape, MlirType element);
 /* A tensor full of the scalar value |scalar|. */

@@ -7,32 +7,12 @@
 
 #include "driver/compilation.h"
 #include "driver/dump.h"
+#include "driver/overrides.h"
 #include "import/import.h"
 
 typedef o3_compilation_t compilation_t;
 
 /* ---- Setting up ---- */
-
-/* The overrides have the same fields on both sides of the interface, but not the same types. */
-static o3_status_t copy_overrides(compilation_t *c) {
-  const o3_compile_options_t *options = c->plan.options;
-  o3_dim_override_t *dims = O3_ARENA_ARRAY(c->arena, o3_dim_override_t, (size_t)options->num_dims + 1);
-  o3_shape_override_t *shapes =
-      O3_ARENA_ARRAY(c->arena, o3_shape_override_t, (size_t)options->num_shapes + 1);
-  O3_TRY_ALLOC(dims && shapes);
-  for (int i = 0; i < options->num_dims; ++i)
-    dims[i] = (o3_dim_override_t){options->dims[i].name, options->dims[i].size};
-  for (int i = 0; i < options->num_shapes; ++i) {
-    const o3_compile_shape_t *shape = &options->shapes[i];
-    shapes[i] = (o3_shape_override_t){.input = shape->input, .rank = shape->rank};
-    memcpy(shapes[i].sizes, shape->sizes, (size_t)shape->rank * sizeof(shape->sizes[0]));
-  }
-  c->env.num_dims = options->num_dims;
-  c->env.dims = dims;
-  c->env.num_shapes = options->num_shapes;
-  c->env.shapes = shapes;
-  return NULL;
-}
 
 static o3_status_t reproducer_folder(compilation_t *c, const char **folder) {
   const o3_plan_t *plan = &c->plan;
@@ -64,7 +44,7 @@ static o3_status_t set_up(compilation_t *c, const o3_compile_options_t *options)
                            .weights = c->weights,
                            .opt_level = options->opt_level,
                            .machine = &c->machine};
-  O3_TRY(copy_overrides(c));
+  O3_TRY(o3_overrides_apply(c->arena, options, &c->env));
   c->runner = (o3_pass_runner_t){.env = &c->env,
                                  .target = c->plan.target,
                                  .print_before = options->print_before,

@@ -4,7 +4,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/strbuf.h"
 #include "driver/compilation.h"
 #include "driver/sparse_format.h"
 #include "package/descriptor.h"
@@ -146,19 +145,6 @@ static o3_status_t check_printed_pass(const o3_plan_t *plan, const char *name) {
                           name, "o3-opt --list-passes tells them");
 }
 
-static o3_status_t check_shapes(const o3_compile_options_t *options) {
-  for (int i = 0; i < options->num_dims; ++i)
-    if (options->dims[i].size < 0)
-      return o3_status_create(O3_STATUS_INVALID_ARGUMENT,
-                              "dimension '%s' is set to %lld, 0 or more is needed", options->dims[i].name,
-                              (long long)options->dims[i].size);
-  for (int i = 0; i < options->num_shapes; ++i)
-    if (options->shapes[i].rank < 0 || options->shapes[i].rank > O3_IR_MAX_RANK)
-      return o3_status_create(O3_STATUS_INVALID_ARGUMENT, "input '%s' is given rank %d, 0 to %d is possible",
-                              options->shapes[i].input, options->shapes[i].rank, O3_IR_MAX_RANK);
-  return NULL;
-}
-
 static o3_status_t describe_settings(o3_arena_t *arena, o3_plan_t *plan) {
   const o3_compile_options_t *options = plan->options;
   plan->settings = o3_arena_printf(arena, "llvm %s sparse-format %s prefix %s", o3_compiler_llvm_version(),
@@ -173,7 +159,6 @@ o3_status_t o3_plan_make(o3_arena_t *arena, const o3_compile_options_t *options,
   O3_TRY(plan_model(arena, plan));
   O3_TRY(plan_stages(plan));
   O3_TRY(plan_output(arena, plan));
-  O3_TRY(check_shapes(options));
   O3_TRY(check_printed_pass(plan, options->print_before));
   O3_TRY(check_printed_pass(plan, options->print_after));
   return describe_settings(arena, plan);

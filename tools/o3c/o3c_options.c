@@ -1,12 +1,13 @@
 /* One table (o3c_options.def) feeds getopt, --help and the fields. */
 #include "o3c_options.h"
 
-#include <errno.h>
 #include <getopt.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "driver/overrides.h"
 
 #define FIRST_OPTION 256 /* getopt's values for rows: beyond all letters */
 
@@ -60,72 +61,23 @@ static o3_status_t read_level(o3_arena_t *arena, const option_row_t *row, const 
   return NULL;
 }
 
-/* A whole decimal number >= 0 that ends at |end|, which must be there. */
-static bool scan_size(const char *text, const char *end, int64_t *size) {
-  char *stop;
-  errno = 0;
-  const long long value = strtoll(text, &stop, 10);
-  *size = value;
-  return *text >= '0' && *text <= '9' && !errno && stop == end;
-}
-
 static o3_status_t read_threads(o3_arena_t *arena, const option_row_t *row, const char *text, void *field) {
   (void)arena;
-  int64_t value;
-  if (!scan_size(text, text + strlen(text), &value) || value > 1024)
-    return refuse(row, text, "a number up to 1024");
+  char *end;
+  long value = strtol(text, &end, 10);
+  if (*text < '0' || *text > '9' || *end || value > 1024) return refuse(row, text, "a number up to 1024");
   *(int32_t *)field = (int32_t)value;
   return NULL;
 }
 
-/* The copy of |count| old items with room for one more: command lines are short. */
-static void *grown(o3_arena_t *arena, const void *old, int32_t count, size_t size) {
-  void *items = o3_arena_alloc(arena, (size_t)count + 1, size);
-  if (items && count) memcpy(items, old, (size_t)count * size);
-  return items;
-}
-
-/* Names may contain '=' and ':' themselves: the last one counts. */
 static o3_status_t read_dim(o3_arena_t *arena, const option_row_t *row, const char *text, void *field) {
-  o3_compile_options_t *options = field;
-  const char *equals = strrchr(text, '=');
-  o3_compile_dim_t dim;
-  if (!equals || equals == text || !scan_size(equals + 1, text + strlen(text), &dim.size))
-    return refuse(row, text, row->argument);
-  o3_compile_dim_t *dims = grown(arena, options->dims, options->num_dims, sizeof(dim));
-  dim.name = o3_arena_strndup(arena, text, (size_t)(equals - text));
-  O3_TRY_ALLOC(dims && dim.name);
-  dims[options->num_dims++] = dim;
-  options->dims = dims;
-  return NULL;
-}
-
-/* "1x3x?x224" */
-static bool scan_shape(const char *text, o3_compile_shape_t *shape) {
-  while (shape->rank < O3_COMPILE_MAX_RANK) {
-    const char *end = text + strcspn(text, "x");
-    int64_t *size = &shape->sizes[shape->rank++];
-    if (end - text == 1 && *text == '?')
-      *size = -1;
-    else if (!scan_size(text, end, size))
-      return false;
-    if (!*end) return true;
-    text = end + 1;
-  }
-  return false;
+  (void)row;
+  return o3_overrides_add_dim(arena, text, field);
 }
 
 static o3_status_t read_shape(o3_arena_t *arena, const option_row_t *row, const char *text, void *field) {
-  o3_compile_options_t *options = field;
-  const char *colon = strrchr(text, ':');
-  o3_compile_shape_t shape = {0};
-  if (!colon || colon == text || !scan_shape(colon + 1, &shape)) return refuse(row, text, row->argument);
-  o3_compile_shape_t *shapes = grown(arena, options->shapes, options->num_shapes, sizeof(shape));
-  shape.input = o3_arena_strndup(arena, text, (size_t)(colon - text));
-  O3_TRY_ALLOC(shapes && shape.input);
-  shapes[options->num_shapes++] = shape;
-  options->shapes = shapes;
-  return NULL;
+  (void)row;
+  return o3_overrides_add_shape(arena, text, field);
 }
 
 /* ---- The table ---- */

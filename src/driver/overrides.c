@@ -1,0 +1,100 @@
+#include "driver/overrides.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A whole decimal number >= 0 that ends at |end|, which must be there. */
+static bool scan_size(const char *text, const char *end, int64_t *size) {
+  char *stop;
+  errno = 0;
+  const long long value = strtoll(text, &stop, 10);
+  *size = value;
+  return *text >= '0' && *text <= '9' && !errno && stop == end;
+}
+
+static o3_status_t malformed(const char *what, const char *text, const char *rule) {
+  return o3_status_create(O3_STATUS_INVALID_ARGUMENT, "%s '%s' is not of the form %s", what, text, rule);
+}
+
+/* A copy of the |count| old items with room for one more: command lines are short. */
+static void *grown(o3_arena_t *arena, const void *old, int32_t count, size_t size) {
+  void *items = o3_arena_alloc(arena, (size_t)count + 1, size);
+  if (items && count) memcpy(items, old, (size_t)count * size);
+  return items;
+}
+
+/* Names may hold '=' and ':' themselves: the last one counts. */
+o3_status_t o3_overrides_add_dim(o3_arena_t *arena, const char *text, o3_compile_options_t *options) {
+  const char *equals = strrchr(text, '=');
+  o3_compile_dim_t dim;
+  if (!equals || equals == text || !scan_size(equals + 1, text + strlen(text), &dim.size))
+    return malformed("dimension", text, "NAME=SIZE");
+  o3_compile_dim_t *dims = grown(arena, options->dims, options->num_dims, sizeof(dim));
+  dim.name = o3_arena_strndup(arena, text, (size_t)(equals - text));
+  O3_TRY_ALLOC(dims && dim.name);
+  dims[options->num_dims++] = dim;
+  options->dims = dims;
+  return NULL;
+}
+
+/* "1x3x?x224" */
+static bool scan_shape(const char *text, o3_compile_shape_t *shape) {
+  while (shape->rank < O3_COMPILE_MAX_RANK) {
+    const char *end = text + strcspn(text, "x");
+    int64_t *size = &shape->sizes[shape->rank++];
+    if (end - text == 1 && *text == '?') {
+      *size = -1;
+    } else if (!scan_size(text, end, size)) {
+      return false;
+    }
+    if (!*end) return true;
+    text = end + 1;
+  }
+  return false;
+}
+
+o3_status_t o3_overrides_add_shape(o3_arena_t *arena, const char *text, o3_compile_options_t *options) {
+  const char *colon = strrchr(text, ':');
+  o3_compile_shape_t shape = {0};
+  if (!colon || colon == text || !scan_shape(colon + 1, &shape))
+    return malformed("shape", text, "NAME:1x3x224x224");
+  o3_compile_shape_t *shapes = grown(arena, options->shapes, options->num_shapes, sizeof(shape));
+  shape.input = o3_arena_strndup(arena, text, (size_t)(colon - text));
+  O3_TRY_ALLOC(shapes && shape.input);
+  shapes[options->num_shapes++] = shape;
+  options->shapes = shapes;
+  return NULL;
+}
+
+static o3_status_t check(const o3_compile_options_t *options) {
+  for (int i = 0; i < options->num_dims; ++i)
+    if (options->dims[i].size < 0)
+      return o3_status_create(O3_STATUS_INVALID_ARGUMENT,
+                              "dimension '%s' is set to %lld, 0 or more is needed", options->dims[i].name,
+                              (long long)options->dims[i].size);
+  for (int i = 0; i < options->num_shapes; ++i)
+    if (options->shapes[i].rank < 0 || options->shapes[i].rank > O3_IR_MAX_RANK)
+      return o3_status_create(O3_STATUS_INVALID_ARGUMENT, "input '%s' is given rank %d, 0 to %d is possible",
+                              options->shapes[i].input, options->shapes[i].rank, O3_IR_MAX_RANK);
+  return NULL;
+}
+
+o3_status_t o3_overrides_apply(o3_arena_t *arena, const o3_compile_options_t *options, o3_pass_env_t *env) {
+  O3_TRY(check(options));
+  o3_dim_override_t *dims = O3_ARENA_ARRAY(arena, o3_dim_override_t, (size_t)options->num_dims + 1);
+  o3_shape_override_t *shapes = O3_ARENA_ARRAY(arena, o3_shape_override_t, (size_t)options->num_shapes + 1);
+  O3_TRY_ALLOC(dims && shapes);
+  for (int i = 0; i < options->num_dims; ++i)
+    dims[i] = (o3_dim_override_t){options->dims[i].name, options->dims[i].size};
+  for (int i = 0; i < options->num_shapes; ++i) {
+    const o3_compile_shape_t *shape = &options->shapes[i];
+    shapes[i] = (o3_shape_override_t){.input = shape->input, .rank = shape->rank};
+    memcpy(shapes[i].sizes, shape->sizes, (size_t)shape->rank * sizeof(shape->sizes[0]));
+  }
+  env->num_dims = options->num_dims;
+  env->dims = dims;
+  env->num_shapes = options->num_shapes;
+  env->shapes = shapes;
+  return NULL;
+}

@@ -93,10 +93,10 @@ static o3_status_t read_file(MlirContext context, const char *path, MlirModule *
 o3_status_t o3_dump_read(MlirContext context, o3_weights_t *weights, const char *path, MlirModule *module) {
   *module = (MlirModule){0};
   bool from_stdin = !strcmp(path, "-");
-  if (!from_stdin) O3_TRY(load_weights(weights, path));
   o3_diagnostics_t *diagnostics = o3_diagnostics_begin(context);
   o3_status_t status = from_stdin ? read_stdin(context, module) : read_file(context, path, module);
   bool parsed = status || !mlirModuleIsNull(*module);
   const char *name = from_stdin ? "<stdin>" : path;
-  return o3_status_join(status, o3_diagnostics_end(diagnostics, parsed, O3_STATUS_INVALID_MODEL, name));
+  O3_TRY(o3_status_join(status, o3_diagnostics_end(diagnostics, parsed, O3_STATUS_INVALID_MODEL, name)));
+  return from_stdin ? NULL : load_weights(weights, path);
 }

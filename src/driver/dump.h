@@ -14,7 +14,7 @@ o3_status_t o3_dump_bytes(const void *data, size_t size, const char *path) O3_MU
 /* The data of all named weights, as the file |path|. */
 o3_status_t o3_dump_weights(const o3_weights_t *weights, const char *path) O3_MUST_USE;
 
-/* Reads the module at |path| ("-": stdin). Before it, the weights beside it: NAME.o3w for NAME.mlir if that
+/* Reads the module at |path| ("-": stdin), then the weights beside it: NAME.o3w for NAME.mlir if that
  * is there, else weights.o3w in the same folder if that is there. */
 o3_status_t o3_dump_read(MlirContext context, o3_weights_t *weights, const char *path, MlirModule *module)
     O3_MUST_USE;

@@ -68,8 +68,8 @@ static const char *unique_name(o3_weights_t *self, const char *name) {
   char *base = o3_arena_strdup(self->arena, name && name[0] ? name : "weight");
   if (!base) return NULL;
   for (char *c = base; *c; ++c) {
-    bool plain = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9') || *c == '_' ||
-                 *c == '.';
+    bool plain = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9') ||
+                 *c == '_' || *c == '.';
     if (!plain) *c = '_';
   }
   if (base[0] >= '0' && base[0] <= '9') base = o3_arena_printf(self->arena, "w%s", base);
@@ -95,12 +95,36 @@ static o3_status_t add_bools(MlirType type, const uint8_t *data, size_t bytes, M
   return NULL;
 }
 
-o3_status_t o3_weights_add(o3_weights_t *self, const char *name, MlirType type, const void *data, size_t bytes,
-                           MlirAttribute *attr) {
+/* The C API has no way to ask a resource attribute for its name, but prints it: dense_resource<NAME> : type.
+ * NULL for other attributes; the name lies in *|text|, to be free()'d. */
+static const char *resource_name(MlirAttribute attr, char **text, size_t *length) {
+  static const char PREFIX[] = "dense_resource<";
+  *text = o3_attr_text(attr);
+  if (!*text || strncmp(*text, PREFIX, sizeof(PREFIX) - 1) != 0) return NULL;
+  const char *name = *text + sizeof(PREFIX) - 1;
+  *length = strcspn(name, ">");
+  if (*length > 1 && name[0] == '"') ++name, *length -= 2;
+  return name;
+}
+
+/* A module that was parsed before its weights were loaded has taken their names in MLIR's table, so that the
+ * attribute made here gets another: an entry is found by both. */
+static o3_status_t enter(o3_weights_t *self, entry_t *entry) {
+  char *text;
+  size_t length = 0;
+  const char *name = resource_name(entry->attr, &text, &length);
+  bool entered = name && o3_str_map_put(self->by_name, entry->name, strlen(entry->name), entry) &&
+                 o3_str_map_put(self->by_name, name, length, entry) && o3_ptr_vec_push(&self->entries, entry);
+  free(text);
+  return entered ? NULL : o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");
+}
+
+o3_status_t o3_weights_add(o3_weights_t *self, const char *name, MlirType type, const void *data,
+                           size_t bytes, MlirAttribute *attr) {
   MlirType element = o3_type_element(type);
-  O3_ASSERT(o3_type_count(type) >= 0 &&
-            (size_t)o3_type_count(type) * (size_t)(o3_type_bits(element) / 8) == bytes,
-            "the data fits the type");
+  O3_ASSERT(
+      o3_type_count(type) >= 0 && (size_t)o3_type_count(type) * (size_t)(o3_type_bits(element) / 8) == bytes,
+      "the data fits the type");
   if (o3_type_is_bool(element)) return add_bools(type, data, bytes, attr);
   if (bytes <= O3_WEIGHTS_INLINE_BYTES) return add_inline(type, data, bytes, attr);
   entry_t *entry = O3_ARENA_NEW(self->arena, entry_t);
@@ -108,13 +132,12 @@ o3_status_t o3_weights_add(o3_weights_t *self, const char *name, MlirType type, 
   *entry = (entry_t){.name = unique_name(self, name), .type = type, .data = data, .bytes = bytes};
   O3_TRY_ALLOC(entry->name);
   /* MLIR only keeps the pointer; const is restored by its immutable flag. */
-  entry->attr = mlirUnmanagedDenseResourceElementsAttrGet(type, O3_STR(entry->name), (void *)(uintptr_t)data, bytes,
-                                                          (size_t)(o3_type_bits(element) / 8), false, NULL, NULL);
+  entry->attr =
+      mlirUnmanagedDenseResourceElementsAttrGet(type, O3_STR(entry->name), (void *)(uintptr_t)data, bytes,
+                                                (size_t)(o3_type_bits(element) / 8), false, NULL, NULL);
   if (mlirAttributeIsNull(entry->attr))
     return o3_status_create(O3_STATUS_INTERNAL, "weight '%s' was refused by MLIR", entry->name);
-  if (!o3_str_map_put(self->by_name, entry->name, strlen(entry->name), entry) ||
-      !o3_ptr_vec_push(&self->entries, entry))
-    return o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");
+  O3_TRY(enter(self, entry));
   *attr = entry->attr;
   return NULL;
 }
@@ -143,17 +166,11 @@ o3_status_t o3_weights_keep_file(o3_weights_t *self, o3_mapped_file_t *file) {
 
 /* ---- Reading ---- */
 
-/* The C API has no way to ask a resource attribute for its name, but prints it: dense_resource<NAME> : type. */
 static entry_t *find_entry(const o3_weights_t *self, MlirAttribute attr) {
-  static const char PREFIX[] = "dense_resource<";
-  char *text = o3_attr_text(attr);
-  entry_t *entry = NULL;
-  if (text && strncmp(text, PREFIX, sizeof(PREFIX) - 1) == 0) {
-    char *name = text + sizeof(PREFIX) - 1;
-    size_t length = strcspn(name, ">");
-    if (length > 1 && name[0] == '"') ++name, length -= 2;
-    entry = o3_str_map_get(self->by_name, name, length);
-  }
+  char *text;
+  size_t length;
+  const char *name = resource_name(attr, &text, &length);
+  entry_t *entry = name ? o3_str_map_get(self->by_name, name, length) : NULL;
   free(text);
   return entry;
 }
@@ -225,7 +242,8 @@ static bool save_entry(FILE *file, const entry_t *entry) {
   bool ok = fwrite(&name_length, sizeof(name_length), 1, file) == 1 &&
             fwrite(entry->name, 1, name_length, file) == name_length &&
             fwrite(&type_length, sizeof(type_length), 1, file) == 1 &&
-            fwrite(type, 1, type_length, file) == type_length && fwrite(&bytes, sizeof(bytes), 1, file) == 1 &&
+            fwrite(type, 1, type_length, file) == type_length &&
+            fwrite(&bytes, sizeof(bytes), 1, file) == 1 &&
             fwrite(entry->data, 1, entry->bytes, file) == entry->bytes;
   free(type);
   return ok;

@@ -40,7 +40,8 @@ const void *o3_weights_data(o3_weights_t *weights, MlirAttribute attr, size_t *b
 /* The resource's name, borrowed from the store, or NULL when the attribute holds its own data. */
 const char *o3_weights_name(o3_weights_t *weights, MlirAttribute attr);
 
-/* Saves all named weights' data beside a dump, or reads such a file so that a dump can be compiled further. */
+/* Saves all named weights' data beside a dump, or reads such a file so that a dump can be compiled further: load
+ * after parsing the dump, because MLIR renames what is parsed under a name that is taken. */
 o3_status_t o3_weights_save(const o3_weights_t *weights, const char *path) O3_MUST_USE;
 o3_status_t o3_weights_load(o3_weights_t *weights, const char *path) O3_MUST_USE;
 

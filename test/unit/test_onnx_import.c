@@ -342,29 +342,40 @@ static void test_functions(void **state) {
 
 /* ---- Out of memory ---- */
 
-/* Every allocation fails once: each time the import ends with that status, and nothing leaks. */
+/* Imports with the |n|-th allocation failing; false when there were fewer. */
+static bool import_with_fault(const o3_onnx_buffer_t *buffer, uint64_t n) {
+  o3_weights_t *weights;
+  MlirModule module;
+  assert_ok(o3_weights_create(context, &weights));
+  o3_arena_t *arena = o3_arena_create();
+  assert_non_null(arena);
+  o3_fault_alloc_arm(n);
+  o3_status_t status = o3_import_onnx_buffer(context, arena, weights, buffer, &module);
+  bool failed = o3_fault_alloc_has_failed();
+  o3_fault_alloc_arm(0);
+  assert_int_equal(o3_status_code(status), failed ? O3_STATUS_OUT_OF_MEMORY : O3_STATUS_OK);
+  if (!status) mlirModuleDestroy(module);
+  o3_status_destroy(status);
+  o3_weights_destroy(weights);
+  o3_arena_destroy(arena);
+  return failed;
+}
+
+/* Each allocation fails once: each time the import ends with that status, and nothing leaks. */
 static void test_out_of_memory(void **state) {
   (void)state;
-  msg_t model = add_model();
-  o3_onnx_buffer_t buffer = {(const uint8_t *)model.text, model.length, "net.onnx", NULL};
-  bool failed = true;
-  for (uint64_t n = 1; failed; ++n) {
-    o3_weights_t *weights;
-    MlirModule module;
-    assert_ok(o3_weights_create(context, &weights));
-    o3_arena_t *arena = o3_arena_create();
-    o3_fault_alloc_arm(n);
-    o3_status_t status = o3_import_onnx_buffer(context, arena, weights, &buffer, &module);
-    failed = o3_fault_alloc_has_failed();
-    o3_fault_alloc_arm(0);
-    if (status) assert_int_equal(o3_status_code(status), O3_STATUS_OUT_OF_MEMORY);
-    if (!failed) assert_null(status);
-    if (!status) mlirModuleDestroy(module);
-    o3_status_destroy(status);
-    o3_weights_destroy(weights);
-    o3_arena_destroy(arena);
+  static const char *const SEEDS[] = {"branches", "functions", "omitted", "sparse_weights", "typed_weights"};
+  for (size_t i = 0; i < sizeof(SEEDS) / sizeof(SEEDS[0]); ++i) {
+    char path[512];
+    o3_mapped_file_t file;
+    snprintf(path, sizeof(path), "%s/test/fuzz/corpus/fuzz_onnx_import/%s.onnx", O3_SOURCE_DIR, SEEDS[i]);
+    assert_ok(o3_file_map(path, &file));
+    o3_onnx_buffer_t buffer = {file.data, file.size, "net.onnx", NULL};
+    uint64_t n = 1;
+    while (import_with_fault(&buffer, n)) ++n;
+    assert_true(n > 5);
+    o3_file_unmap(&file);
   }
-  o3_strbuf_deinit(&model);
 }
 
 static int create_context(void **state) {

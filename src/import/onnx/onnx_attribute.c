@@ -214,8 +214,7 @@ o3_status_t o3_onnx_attributes_import(const o3_onnx_node_t *node, MlirAttribute 
   o3_arena_t *arena = node->import->storage.arena;
   MlirNamedAttribute *named = O3_ARENA_ARRAY(arena, MlirNamedAttribute, proto->n_attribute);
   O3_TRY_ALLOC(named);
-  o3_onnx_names_t names;
-  O3_TRY(o3_onnx_names_init(arena, &names));
+  o3_onnx_names_t names = o3_onnx_names(arena);
   intptr_t count = 0;
   for (size_t i = 0; i < proto->n_attribute; ++i) {
     O3_TRY(check_name(proto, i));

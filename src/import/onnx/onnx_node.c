@@ -23,10 +23,9 @@ static o3_status_t undefined_error(const char *name) {
 
 static o3_status_t collect_captures(o3_onnx_node_t *node) {
   o3_arena_t *arena = node->import->storage.arena;
-  o3_onnx_names_t all;
-  O3_TRY(o3_onnx_names_init(arena, &all));
-  O3_TRY(o3_onnx_names_init(arena, &node->captures));
-  O3_TRY(o3_onnx_names_init(arena, &node->absent));
+  o3_onnx_names_t all = o3_onnx_names(arena);
+  node->captures = o3_onnx_names(arena);
+  node->absent = o3_onnx_names(arena);
   O3_TRY(o3_onnx_node_captures(arena, node->proto, &all));
   for (size_t i = 0; i < all.list.count; ++i) {
     const o3_onnx_value_t *value;
@@ -158,10 +157,9 @@ static o3_status_t build_operator(o3_onnx_node_t *node) {
 }
 
 static o3_status_t build_node(o3_onnx_node_t *node) {
-  if (++node->import->num_nodes > O3_ONNX_MAX_NODES)
-    return o3_status_create(O3_STATUS_UNSUPPORTED,
-                            "the model has more than %d nodes once its functions are inlined",
-                            O3_ONNX_MAX_NODES);
+  if (node->scope->frame->function && ++node->import->num_inlined > O3_ONNX_MAX_INLINED)
+    return o3_status_create(O3_STATUS_UNSUPPORTED, "inlining the model's functions makes more than %d nodes",
+                            O3_ONNX_MAX_INLINED);
   if (!*node->proto->op_type) return o3_status_create(O3_STATUS_INVALID_MODEL, "it has no op_type");
   const o3_onnx_function_t *function;
   O3_TRY(o3_onnx_function_find(node, &function));

@@ -4,14 +4,12 @@
 
 #include "ir/build.h"
 
-o3_status_t o3_onnx_names_init(o3_arena_t *arena, o3_onnx_names_t *names) {
-  *names = (o3_onnx_names_t){.list = o3_ptr_vec(arena), .seen = o3_str_map_create(arena)};
-  O3_TRY_ALLOC(names->seen);
-  return NULL;
-}
+o3_onnx_names_t o3_onnx_names(o3_arena_t *arena) { return (o3_onnx_names_t){.list = o3_ptr_vec(arena)}; }
 
 o3_status_t o3_onnx_names_add(o3_onnx_names_t *names, const char *name) {
   size_t length = strlen(name);
+  if (!names->seen) names->seen = o3_str_map_create(names->list.arena);
+  O3_TRY_ALLOC(names->seen);
   if (o3_str_map_get(names->seen, name, length)) return NULL;
   O3_TRY_ALLOC(o3_ptr_vec_push(&names->list, (void *)(uintptr_t)name));
   O3_TRY_ALLOC(o3_str_map_put(names->seen, name, length, names));

@@ -6,12 +6,12 @@
 
 /* Graphs in graphs and functions in functions, together, at most this deep. */
 #define O3_ONNX_MAX_DEPTH 64
-/* Nodes once functions are inlined: a small file can ask for an exponential number. */
-#define O3_ONNX_MAX_NODES 1000000
-#define O3_ONNX_MIN_OPSET 7
-#define O3_ONNX_MAX_OPSET 28
-#define O3_ONNX_MIN_IR    3
-#define O3_ONNX_MAX_IR    14
+/* Nodes that come from inlined functions: a small file can ask for an exponential number. */
+#define O3_ONNX_MAX_INLINED 250000
+#define O3_ONNX_MIN_OPSET   7
+#define O3_ONNX_MAX_OPSET   28
+#define O3_ONNX_MIN_IR      3
+#define O3_ONNX_MAX_IR      14
 
 /* One import. */
 typedef struct o3_onnx_import {
@@ -22,7 +22,7 @@ typedef struct o3_onnx_import {
   o3_str_map_t *functions;   /* o3_onnx_function_key -> o3_onnx_function_t * */
   o3_str_map_t *func_names;  /* symbols of the module */
   o3_str_map_t *dim_symbols; /* names of dimensions */
-  size_t num_nodes;
+  size_t num_inlined;        /* nodes of functions built so far */
 } o3_onnx_import_t;
 
 /* A model-local function. */
@@ -62,11 +62,12 @@ typedef struct o3_onnx_scope {
 
 /* A set of names in the order in which they were added. */
 typedef struct o3_onnx_names {
-  o3_ptr_vec_t list; /* char * */
-  o3_str_map_t *seen;
+  o3_ptr_vec_t list;  /* char * */
+  o3_str_map_t *seen; /* NULL while empty */
 } o3_onnx_names_t;
 
-o3_status_t o3_onnx_names_init(o3_arena_t *arena, o3_onnx_names_t *names) O3_MUST_USE;
+/* An empty set; it costs nothing until something is added, as most nodes' sets stay empty. */
+o3_onnx_names_t o3_onnx_names(o3_arena_t *arena);
 o3_status_t o3_onnx_names_add(o3_onnx_names_t *names, const char *name) O3_MUST_USE;
 
 /* Domain "ai.onnx" is "". */

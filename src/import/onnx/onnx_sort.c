@@ -108,8 +108,7 @@ static void add_read(const sorter_t *sorter, sort_node_t *node, const char *name
 static o3_status_t collect_reads(sorter_t *sorter, size_t index) {
   const Onnx__NodeProto *proto = sorter->protos[index];
   sort_node_t *node = &sorter->nodes[index];
-  o3_onnx_names_t captures;
-  O3_TRY(o3_onnx_names_init(sorter->arena, &captures));
+  o3_onnx_names_t captures = o3_onnx_names(sorter->arena);
   O3_TRY(o3_onnx_node_captures(sorter->arena, proto, &captures));
   node->reads = O3_ARENA_ARRAY(sorter->arena, sort_node_t *, proto->n_input + captures.list.count);
   O3_TRY_ALLOC(node->reads);

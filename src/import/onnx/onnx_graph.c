@@ -21,10 +21,6 @@ typedef struct func {
 
 /* ---- Arguments ---- */
 
-static bool is_initialized(const Onnx__GraphProto *graph, o3_str_map_t *initialized, const char *name) {
-  return graph && o3_str_map_get(initialized, name, strlen(name));
-}
-
 /* The names of the graph's initializers. */
 static o3_status_t initialized_names(const func_t *func, o3_str_map_t **names) {
   const Onnx__GraphProto *graph = func->graph;
@@ -68,7 +64,7 @@ static o3_status_t add_inputs(func_t *func) {
   for (size_t i = 0; i < graph->n_input; ++i) {
     const Onnx__ValueInfoProto *info = graph->input[i];
     O3_TRY(check_info(info, "input", i));
-    if (!func->owner && is_initialized(graph, initialized, info->name)) continue;
+    if (!func->owner && o3_str_map_get(initialized, info->name, strlen(info->name))) continue;
     O3_TRY(add_input(func, info));
   }
   return NULL;
@@ -115,8 +111,8 @@ static o3_status_t result_attrs(const func_t *func, MlirAttribute *attrs) {
   return NULL;
 }
 
-static o3_status_t make_func_op(const func_t *func, const MlirType *types, MlirAttribute results,
-                                MlirRegion region) {
+static void make_func_op(const func_t *func, const MlirType *types, MlirAttribute results,
+                         MlirRegion region) {
   MlirContext context = func->import->storage.context;
   MlirType type =
       mlirFunctionTypeGet(context, (intptr_t)func->num_args, types, (intptr_t)func->graph->n_output, types);
@@ -138,7 +134,6 @@ static o3_status_t make_func_op(const func_t *func, const MlirType *types, MlirA
   o3_builder_t builder =
       o3_builder_at_end(mlirModuleGetBody(func->import->module), o3_onnx_location(func->import, label, 0));
   o3_build(&builder, &spec);
-  return NULL;
 }
 
 /* All arguments and results are of one type, so one array serves both. */
@@ -157,7 +152,8 @@ static o3_status_t create_func(func_t *func) {
   func->scope->block = mlirBlockCreate((intptr_t)func->num_args, types, locations);
   MlirRegion region = mlirRegionCreate();
   mlirRegionAppendOwnedBlock(region, func->scope->block);
-  return make_func_op(func, types, results, region);
+  make_func_op(func, types, results, region);
+  return NULL;
 }
 
 static o3_status_t define_initializer(const func_t *func, const char *name, o3_onnx_value_t value) {

@@ -121,6 +121,17 @@ MlirValue o3_cpu_bytes_at(o3_builder_t *builder, MlirValue pointer, MlirValue by
   return o3_cpu_cast(builder, it, memref);
 }
 
+MlirValue o3_cpu_flat(o3_builder_t *builder, MlirValue memref) {
+  MlirContext context = builder->context;
+  MlirType type = o3_memref_type(1, (int64_t[]){-1}, o3_type_element(mlirValueGetType(memref)));
+  MlirValue extent = o3_build_index(builder, INT64_MAX / 16);
+  return o3_build1_attrs(builder, "memref.reinterpret_cast", type, O3_VALUES(memref, extent),
+                         O3_ATTRS({"static_offsets", o3_attr_ints(context, 1, (int64_t[]){0})},
+                                  {"static_sizes", o3_attr_ints(context, 1, (int64_t[]){INT64_MIN})},
+                                  {"static_strides", o3_attr_ints(context, 1, (int64_t[]){1})},
+                                  {"operandSegmentSizes", mlirDenseI32ArrayGet(context, 4, (int32_t[]){1, 0, 1, 0})}));
+}
+
 static MlirOperation find_text(MlirModule module, MlirAttribute value) {
   MlirOperation op = mlirBlockGetFirstOperation(mlirModuleGetBody(module));
   for (; !mlirOperationIsNull(op); op = mlirOperationGetNextInBlock(op)) {
@@ -167,6 +178,41 @@ MlirValue o3_cpu_text(o3_builder_t *builder, MlirModule module, MlirStringRef te
       mlirOperationIsNull(global) ? make_text(module, value, length + 1) : o3_op_string(global, "sym_name");
   return o3_build1_attrs(builder, "llvm.mlir.addressof", o3_cpu_ptr_type(context), O3_NO_VALUES,
                          O3_ATTRS({"global_name", mlirFlatSymbolRefAttrGet(context, name)}));
+}
+
+/* ---- Loops ---- */
+
+o3_builder_t o3_cpu_parallel(o3_builder_t *builder, int count, const MlirValue *sizes, const MlirValue *steps,
+                             int64_t work, MlirValue *ivs) {
+  MlirType index = o3_build_index_type(builder), types[O3_IR_MAX_RANK + 1];
+  MlirLocation locations[O3_IR_MAX_RANK + 1];
+  MlirValue operands[3 * (O3_IR_MAX_RANK + 1)], zero = o3_build_index(builder, 0);
+  O3_ASSERT(count <= O3_IR_MAX_RANK + 1, "a nest has at most the dims of a tensor and one block");
+  for (int i = 0; i < count; ++i) {
+    types[i] = index;
+    locations[i] = builder->location;
+    operands[i] = zero;
+    operands[count + i] = sizes[i];
+    operands[2 * count + i] = steps[i];
+  }
+  MlirBlock block = mlirBlockCreate(count, types, locations);
+  MlirRegion region = mlirRegionCreate();
+  mlirRegionAppendOwnedBlock(region, block);
+  int32_t segments[4] = {count, count, count, 0};
+  o3_op_spec_t spec = {.name = "scf.parallel",
+                       .num_operands = 3 * count,
+                       .operands = operands,
+                       .num_attrs = 2,
+                       .attrs = (o3_attr_t[]){
+                           {"operandSegmentSizes", mlirDenseI32ArrayGet(builder->context, 4, segments)},
+                           {"o3.work", o3_attr_i64(builder->context, work)}},
+                       .num_regions = 1,
+                       .regions = &region};
+  o3_build(builder, &spec);
+  o3_builder_t inside = o3_builder_at_end(block, builder->location);
+  MlirOperation end = o3_build0(&inside, "scf.reduce", O3_NO_VALUES);
+  for (int i = 0; i < count; ++i) ivs[i] = mlirBlockGetArgument(block, i);
+  return o3_builder_before(end);
 }
 
 MlirValue o3_cpu_session(MlirModule module) {

@@ -42,8 +42,16 @@ MlirValue o3_cpu_call_runtime(o3_builder_t *builder, MlirModule module, o3_cpu_r
 /* memref<?xi8> over |bytes| (index) bytes at |pointer|. */
 MlirValue o3_cpu_bytes_at(o3_builder_t *builder, MlirValue pointer, MlirValue bytes);
 
+/* The memory of |memref|, of rank 0 at the offset 0, as a memref<?xT> that no index exceeds. */
+MlirValue o3_cpu_flat(o3_builder_t *builder, MlirValue memref);
+
 /* The address of a constant text, NUL-terminated, as a pointer; the global is made in |module|. */
 MlirValue o3_cpu_text(o3_builder_t *builder, MlirModule module, MlirStringRef text);
+
+/* scf.parallel over |count| dims from 0 to |sizes| by |steps|, without reductions. Gives a builder inside and
+ * the |ivs|. |work| is the rough number of operations of one iteration (attribute o3.work). */
+o3_builder_t o3_cpu_parallel(o3_builder_t *builder, int count, const MlirValue *sizes, const MlirValue *steps,
+                             int64_t work, MlirValue *ivs);
 
 /* The session, @main's first argument once the memory is planned. */
 MlirValue o3_cpu_session(MlirModule module);

@@ -1,0 +1,291 @@
+/* cpu-loops: linalg as loops that LLVM vectorises and threads share.
+ *
+ * Needs: bufferized linalg ops; cpu-contract has taken the products. Guarantees: no linalg op is left.
+ *
+ * Neighbouring dims that all operands walk as one are merged. The innermost loop is the one along which the
+ * most operands are contiguous or constant. If it is parallel, the reductions run around it, over a block of
+ * it; if it is a reduction, the results stay in registers:
+ *
+ *     scf.parallel (others, blocks of v)        scf.parallel (others)
+ *       scf.for reductions                        acc = load out
+ *         scf.for v in block                      scf.for reductions, v iter_args(acc)
+ *           out = body(ins, out)                    acc = body(ins, acc)
+ *                                                 store acc, out
+ *
+ * Float ops may be contracted to FMAs, those of reductions reassociated.
+ */
+#include <string.h>
+
+#include "target/cpu/cpu.h"
+#include "target/cpu/cpu_ir.h"
+#include "target/cpu/nest.h"
+
+/* Elements of the innermost loop that one task takes: with a reduction around it they should stay in L1. */
+enum { BLOCK_PLAIN = 2048, BLOCK_REDUCED = 512 };
+/* Fewer iterations than this are not worth a vector loop. */
+enum { SHORT_LOOP = 8 };
+
+typedef struct loops {
+  o3_nest_t *nest;
+  int inner;                   /* the dim of the innermost loop; -1 for a nest of no dims */
+  int block;                   /* > 0: the inner dim is parallel and split into blocks of so many */
+  int num_outer, num_reduced;  /* parallel dims around; reductions, the inner dim left out */
+  int outer[O3_IR_MAX_RANK], reduced[O3_IR_MAX_RANK];
+  MlirValue ivs[O3_IR_MAX_RANK];
+  MlirValue zero, one;
+} loops_t;
+
+/* ---- Order ---- */
+
+static int64_t operand_cost(const o3_nest_operand_t *operand, int dim, bool output) {
+  int64_t step;
+  if (!operand->is_memref) return 0;
+  if (!o3_nest_step(operand, dim, &step)) return 8;
+  if (step == 0) return 0;
+  return step == 1 ? 1 : output ? 12 : 8;
+}
+
+/* Lower is better. */
+static int64_t inner_cost(const o3_nest_t *nest, int dim) {
+  int64_t cost = nest->reduction[dim] ? 1 : 0;
+  if (nest->sizes[dim] >= 0 && nest->sizes[dim] < SHORT_LOOP) cost += 4 * (SHORT_LOOP - nest->sizes[dim]);
+  for (int i = 0; i < nest->num_operands; ++i)
+    cost += operand_cost(&nest->operands[i], dim, i >= nest->num_inputs);
+  return cost;
+}
+
+/* A reduction can be innermost only if no output moves along it, which is so by definition; but outputs that
+ * are no plain function of the dims (duplicates) must keep their order: then nothing is reordered. */
+static void choose_inner(loops_t *self) {
+  const o3_nest_t *nest = self->nest;
+  int64_t best = INT64_MAX;
+  self->inner = -1;
+  for (int d = nest->num_dims - 1; d >= 0; --d) {
+    if (nest->merged_into[d] >= 0) continue;
+    int64_t cost = inner_cost(nest, d);
+    if (cost < best) best = cost, self->inner = d;
+  }
+}
+
+static void order(loops_t *self) {
+  const o3_nest_t *nest = self->nest;
+  choose_inner(self);
+  for (int d = 0; d < nest->num_dims; ++d) {
+    if (nest->merged_into[d] >= 0 || d == self->inner) continue;
+    if (nest->reduction[d]) {
+      self->reduced[self->num_reduced++] = d;
+    } else {
+      self->outer[self->num_outer++] = d;
+    }
+  }
+  if (self->inner >= 0 && !nest->reduction[self->inner])
+    self->block = self->num_reduced ? BLOCK_REDUCED : BLOCK_PLAIN;
+  if (self->block && nest->sizes[self->inner] >= 0 && nest->sizes[self->inner] <= self->block) self->block = 0;
+}
+
+/* ---- Flags ---- */
+
+static bool is_float_arith(MlirOperation op) {
+  MlirStringRef name = o3_op_name(op);
+  bool known = name.length > 6 && (strncmp(name.data, "arith.", 6) == 0 || strncmp(name.data, "math.", 5) == 0);
+  return known && mlirOperationHasInherentAttributeByName(op, O3_STR("fastmath"));
+}
+
+static o3_status_t relax(MlirOperation op, void *context) {
+  const loops_t *self = context;
+  if (!is_float_arith(op)) return NULL;
+  bool reduction = self->num_reduced || (self->inner >= 0 && self->nest->reduction[self->inner]);
+  const char *flags = reduction ? "#arith.fastmath<reassoc,contract>" : "#arith.fastmath<contract>";
+  o3_op_attr_set(op, "fastmath", o3_attr_parse(mlirOperationGetContext(op), flags));
+  return NULL;
+}
+
+/* ---- Loops ---- */
+
+static MlirValue load(o3_builder_t *b, const loops_t *self, const o3_nest_operand_t *operand) {
+  if (!operand->is_memref) return operand->value;
+  MlirValue address = o3_nest_address(self->nest, operand, b, self->ivs);
+  return o3_build1(b, "memref.load", o3_type_element(mlirValueGetType(operand->flat)),
+                   O3_VALUES(operand->flat, address));
+}
+
+static void store(o3_builder_t *b, const loops_t *self, const o3_nest_operand_t *operand, MlirValue value) {
+  MlirValue address = o3_nest_address(self->nest, operand, b, self->ivs);
+  o3_build0(b, "memref.store", O3_VALUES(value, operand->flat, address));
+}
+
+/* One iteration; |outs| holds the outputs' old values and receives the new ones. */
+static o3_status_t build_iteration(loops_t *self, o3_builder_t *b, MlirValue *outs) {
+  const o3_nest_t *nest = self->nest;
+  MlirValue arguments[O3_NEST_MAX_OPERANDS], yields[O3_NEST_MAX_OPERANDS];
+  int num_outs = nest->num_operands - nest->num_inputs;
+  for (int i = 0; i < nest->num_inputs; ++i) arguments[i] = load(b, self, &nest->operands[i]);
+  for (int i = 0; i < num_outs; ++i) arguments[nest->num_inputs + i] = outs[i];
+  O3_TRY(o3_nest_clone_body(nest, b, arguments, self->ivs, yields));
+  for (int i = 0; i < num_outs; ++i) outs[i] = yields[i];
+  return NULL;
+}
+
+static void load_outs(loops_t *self, o3_builder_t *b, MlirValue *outs) {
+  const o3_nest_t *nest = self->nest;
+  for (int i = nest->num_inputs; i < nest->num_operands; ++i)
+    outs[i - nest->num_inputs] = load(b, self, &nest->operands[i]);
+}
+
+static void store_outs(loops_t *self, o3_builder_t *b, const MlirValue *outs) {
+  const o3_nest_t *nest = self->nest;
+  for (int i = nest->num_inputs; i < nest->num_operands; ++i)
+    store(b, self, &nest->operands[i], outs[i - nest->num_inputs]);
+}
+
+static o3_status_t build_in_memory(loops_t *self, o3_builder_t *b) {
+  MlirValue outs[O3_NEST_MAX_OPERANDS];
+  load_outs(self, b, outs);
+  O3_TRY(build_iteration(self, b, outs));
+  store_outs(self, b, outs);
+  return NULL;
+}
+
+typedef struct level {
+  loops_t *self;
+  int depth;   /* of the reductions */
+  MlirValue block_start; /* of the inner dim, when it is split */
+} level_t;
+
+/* The inner dim is parallel: reductions outside, then the inner loop over memory. */
+static o3_status_t build_parallel_inner(o3_builder_t *b, const level_t *level);
+
+static o3_status_t parallel_inner_body(o3_builder_t *b, void *context, MlirValue iv, const MlirValue *carried,
+                                       MlirValue *next) {
+  const level_t *level = context;
+  loops_t *self = level->self;
+  (void)carried, (void)next;
+  if (level->depth < self->num_reduced) {
+    self->ivs[self->reduced[level->depth]] = iv;
+    return build_parallel_inner(b, &(level_t){self, level->depth + 1, level->block_start});
+  }
+  self->ivs[self->inner] = iv;
+  return build_in_memory(self, b);
+}
+
+static o3_status_t build_parallel_inner(o3_builder_t *b, const level_t *level) {
+  loops_t *self = level->self;
+  level_t copy = *level;
+  o3_for_t loop = {.lower = self->zero, .step = self->one, .body = parallel_inner_body, .context = &copy};
+  if (level->depth < self->num_reduced) {
+    loop.upper = self->nest->size_values[self->reduced[level->depth]];
+  } else {
+    loop.upper = self->nest->size_values[self->inner];
+    if (self->block) {
+      loop.lower = level->block_start;
+      MlirValue end = o3_build2(b, "arith.addi", loop.lower, o3_build_index(b, self->block));
+      loop.upper = o3_build2(b, "arith.minsi", end, loop.upper);
+    }
+  }
+  return o3_build_for(b, &loop, NULL);
+}
+
+/* The inner dim is a reduction: all reductions carry the results in registers. */
+static o3_status_t build_carried(o3_builder_t *b, loops_t *self, int depth, MlirValue *outs);
+
+static o3_status_t carried_body(o3_builder_t *b, void *context, MlirValue iv, const MlirValue *carried,
+                                MlirValue *next) {
+  const level_t *level = context;
+  loops_t *self = level->self;
+  bool innermost = level->depth == self->num_reduced;
+  int num_outs = self->nest->num_operands - self->nest->num_inputs;
+  MlirValue outs[O3_NEST_MAX_OPERANDS];
+  for (int i = 0; i < num_outs; ++i) outs[i] = carried[i];
+  self->ivs[innermost ? self->inner : self->reduced[level->depth]] = iv;
+  O3_TRY(innermost ? build_iteration(self, b, outs) : build_carried(b, self, level->depth + 1, outs));
+  for (int i = 0; i < num_outs; ++i) next[i] = outs[i];
+  return NULL;
+}
+
+static o3_status_t build_carried(o3_builder_t *b, loops_t *self, int depth, MlirValue *outs) {
+  level_t level = {.self = self, .depth = depth};
+  MlirValue results[O3_NEST_MAX_OPERANDS];
+  int dim = depth == self->num_reduced ? self->inner : self->reduced[depth];
+  int num_outs = self->nest->num_operands - self->nest->num_inputs;
+  o3_for_t loop = {.lower = self->zero,
+                   .upper = self->nest->size_values[dim],
+                   .step = self->one,
+                   .num_carried = num_outs,
+                   .inits = outs,
+                   .body = carried_body,
+                   .context = &level};
+  O3_TRY(o3_build_for(b, &loop, results));
+  for (int i = 0; i < num_outs; ++i) outs[i] = results[i];
+  return NULL;
+}
+
+static o3_status_t build_inside(loops_t *self, o3_builder_t *b, MlirValue block_start) {
+  MlirValue outs[O3_NEST_MAX_OPERANDS];
+  if (self->inner < 0) return build_in_memory(self, b);
+  if (!self->nest->reduction[self->inner])
+    return build_parallel_inner(b, &(level_t){.self = self, .block_start = block_start});
+  load_outs(self, b, outs);
+  O3_TRY(build_carried(b, self, 0, outs));
+  store_outs(self, b, outs);
+  return NULL;
+}
+
+/* A rough number of operations of one iteration of the outer loops. */
+static int64_t inside_work(const loops_t *self) {
+  const o3_nest_t *nest = self->nest;
+  double work = 1;
+  MlirOperation op = mlirBlockGetFirstOperation(nest->body);
+  for (; !mlirOperationIsNull(op); op = mlirOperationGetNextInBlock(op))
+    work += strncmp(o3_op_name(op).data, "math.", 5) == 0 ? 10 : 1;
+  for (int i = 0; i < self->num_reduced; ++i) {
+    int64_t size = nest->sizes[self->reduced[i]];
+    work *= size < 0 ? 64 : (double)size;
+  }
+  if (self->inner >= 0) {
+    int64_t size = nest->sizes[self->inner];
+    work *= self->block ? self->block : size < 0 ? 64 : (double)size;
+  }
+  return work < 1 ? 1 : work > 1e15 ? (int64_t)1e15 : (int64_t)work;
+}
+
+static o3_status_t build_nest(loops_t *self, o3_builder_t *b) {
+  MlirValue sizes[O3_IR_MAX_RANK + 1], steps[O3_IR_MAX_RANK + 1], ivs[O3_IR_MAX_RANK + 1];
+  int count = 0;
+  self->zero = o3_build_index(b, 0);
+  self->one = o3_build_index(b, 1);
+  for (int i = 0; i < self->num_outer; ++i) {
+    sizes[count] = self->nest->size_values[self->outer[i]];
+    steps[count++] = self->one;
+  }
+  if (self->block) {
+    sizes[count] = self->nest->size_values[self->inner];
+    steps[count++] = o3_build_index(b, self->block);
+  }
+  if (!count) return build_inside(self, b, (MlirValue){0});
+  o3_builder_t inside = o3_cpu_parallel(b, count, sizes, steps, inside_work(self), ivs);
+  for (int i = 0; i < self->num_outer; ++i) self->ivs[self->outer[i]] = ivs[i];
+  return build_inside(self, &inside, self->block ? ivs[count - 1] : (MlirValue){0});
+}
+
+static o3_status_t replace_generic(MlirOperation op, void *context) {
+  static _Thread_local o3_nest_t nest;
+  (void)context;
+  if (!o3_nest_read(op, &nest)) return NULL;
+  loops_t self = {.nest = &nest};
+  o3_builder_t b = o3_builder_before(op);
+  o3_nest_merge(&nest);
+  order(&self);
+  O3_TRY(o3_walk(op, relax, &self));
+  o3_nest_flatten(&nest, &b);
+  /* Merged dims have no iv of their own and no index op asks for it. */
+  for (int d = 0; d < nest.num_dims; ++d) self.ivs[d] = nest.size_values[d];
+  O3_TRY(build_nest(&self, &b));
+  mlirOperationDestroy(op);
+  return NULL;
+}
+
+o3_status_t o3_cpu_loops(o3_pass_env_t *env, MlirModule module) {
+  o3_cpu_load_dialects(env->context);
+  O3_TRY(o3_walk(mlirModuleGetOperation(module), replace_generic, NULL));
+  return o3_ir_run_pipeline(module, "builtin.module(func.func(convert-linalg-to-parallel-loops),canonicalize,cse)");
+}

@@ -1,0 +1,59 @@
+/* Nest: what a linalg.generic on buffers computes, in the form that loops are made from. */
+#ifndef O3_TARGET_CPU_NEST_H
+#define O3_TARGET_CPU_NEST_H
+
+#include "ir/build.h"
+
+enum { O3_NEST_MAX_OPERANDS = 64 };
+
+/* A memref seen as a flat array: the element of iteration i is flat[offset + sum of expr_r(i) * stride_r]. */
+typedef struct o3_nest_operand {
+  MlirValue value; /* as in the op */
+  bool is_memref;
+  bool is_contiguous; /* row-major without gaps: the layout is the identity */
+  int num_terms;      /* index expressions, one for each dimension of the memref */
+  MlirAffineExpr exprs[O3_IR_MAX_RANK];     /* in the iteration's dims; null when merged away */
+  MlirAffineExpr all_exprs[O3_IR_MAX_RANK]; /* as in the op */
+  int64_t strides[O3_IR_MAX_RANK];      /* elements; -1 when known only at run time */
+  int64_t sizes[O3_IR_MAX_RANK];        /* of the memref; -1 at run time */
+  /* Set by o3_nest_flatten: */
+  MlirValue flat;   /* memref<?xT>, strided<[1]> */
+  MlirValue offset; /* index */
+  MlirValue stride_values[O3_IR_MAX_RANK];
+} o3_nest_operand_t;
+
+typedef struct o3_nest {
+  MlirOperation op;
+  int num_dims;
+  bool reduction[O3_IR_MAX_RANK];
+  int merged_into[O3_IR_MAX_RANK];    /* the dim that this one has become a part of, or -1 */
+  int64_t sizes[O3_IR_MAX_RANK];      /* iterations; -1 when known only at run time */
+  MlirValue size_values[O3_IR_MAX_RANK]; /* set by o3_nest_flatten */
+  int num_inputs, num_operands;
+  o3_nest_operand_t operands[O3_NEST_MAX_OPERANDS];
+  MlirBlock body;
+} o3_nest_t;
+
+/* Reads |op|; false when it is no linalg.generic on buffers of a form that fits. */
+bool o3_nest_read(MlirOperation op, o3_nest_t *nest);
+
+/* Merges neighbouring dims that every operand walks as one: fewer, longer loops. */
+void o3_nest_merge(o3_nest_t *nest);
+
+/* Builds the flat memrefs, offsets, strides and sizes. */
+void o3_nest_flatten(o3_nest_t *nest, o3_builder_t *builder);
+
+/* The address (index) of |operand|'s element for the iteration |ivs|. */
+MlirValue o3_nest_address(const o3_nest_t *nest, const o3_nest_operand_t *operand, o3_builder_t *builder,
+                          const MlirValue *ivs);
+
+/* How far the address moves when |dim| grows by one: true and the number of elements when that is a constant. */
+bool o3_nest_step(const o3_nest_operand_t *operand, int dim, int64_t *step);
+/* Whether the operand's address depends on |dim|. */
+bool o3_nest_uses(const o3_nest_operand_t *operand, int dim);
+
+/* Clones the body with |arguments| for its block arguments and |ivs| for linalg.index; gives what it yields. */
+o3_status_t o3_nest_clone_body(const o3_nest_t *nest, o3_builder_t *builder, const MlirValue *arguments,
+                               const MlirValue *ivs, MlirValue *yields) O3_MUST_USE;
+
+#endif

@@ -7,6 +7,7 @@
 
 #include "driver/compilation.h"
 #include "driver/dump.h"
+#include "driver/evaluate.h"
 #include "driver/overrides.h"
 #include "import/import.h"
 
@@ -43,7 +44,8 @@ static o3_status_t set_up(compilation_t *c, const o3_compile_options_t *options)
                            .arena = c->arena,
                            .weights = c->weights,
                            .opt_level = options->opt_level,
-                           .machine = &c->machine};
+                           .machine = &c->machine,
+                           .evaluate = o3_evaluate};
   O3_TRY(o3_overrides_apply(c->arena, options, &c->env));
   c->runner = (o3_pass_runner_t){.env = &c->env,
                                  .target = c->plan.target,

@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "normalize/normalize.h"
+#include "rewrite/passes.h"
 #include "package/interface.h"
 #include "target/lower.h"
 

@@ -27,8 +27,14 @@ typedef struct o3_machine {
   int64_t l1_bytes, l2_bytes, l3_bytes;
 } o3_machine_t;
 
+/* Runs a normalized module whose @main has no arguments and gives its results as elements attributes of the
+ * types that @main returns; their data is the weights store's. Takes the module's contents apart. */
+typedef struct o3_pass_env o3_pass_env_t;
+typedef o3_status_t (*o3_evaluate_fn_t)(o3_pass_env_t *env, MlirModule module, int num_results,
+                                        MlirAttribute *results);
+
 /* Everything that a pass may read, and where it may allocate. */
-typedef struct o3_pass_env {
+struct o3_pass_env {
   MlirContext context;
   o3_arena_t *arena; /* the compilation's */
   o3_weights_t *weights;
@@ -38,7 +44,8 @@ typedef struct o3_pass_env {
   const o3_dim_override_t *dims;
   int num_shapes;
   const o3_shape_override_t *shapes;
-} o3_pass_env_t;
+  o3_evaluate_fn_t evaluate; /* how constants are folded; NULL leaves them */
+};
 
 typedef o3_status_t (*o3_pass_fn_t)(o3_pass_env_t *env, MlirModule module);
 

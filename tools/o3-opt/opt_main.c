@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "driver/dump.h"
+#include "driver/evaluate.h"
 #include "driver/overrides.h"
 #include "driver/pass_run.h"
 #include "opt_options.h"
@@ -28,7 +29,8 @@ static o3_status_t set_up(session_t *session) {
                                  .arena = session->arena,
                                  .weights = session->weights,
                                  .opt_level = options->compile.opt_level,
-                                 .machine = &session->machine};
+                                 .machine = &session->machine,
+                                 .evaluate = o3_evaluate};
   O3_TRY(o3_overrides_apply(session->arena, &options->compile, &session->env));
   return o3_dump_read(session->context, session->weights, options->input, &session->module);
 }

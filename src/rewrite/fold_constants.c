@@ -1,0 +1,182 @@
+/* What depends on constants alone is computed now, by the compiler's own code.
+ *
+ * The ops are gathered into a function without arguments, compiled for this machine and run (env->evaluate);
+ * so folding has no second definition of any op that could differ from the first.
+ * Needs: a normalized module. Guarantees: no pure op has constant operands only, except where the result would
+ * be much larger than what it is made from (a broadcast scalar, a range).
+ *
+ *     %w2 = "o3.mul"(%w, %s)   // both o3.constant     =>     %w2 = "o3.constant"() {value = ...}
+ */
+#include <string.h>
+
+#include "rewrite/passes.h"
+#include "rewrite/rewrite_ir.h"
+
+/* Results up to this size are always worth it; larger ones when they are at most twice their operands. */
+enum { SMALL_RESULT_BYTES = 1 << 16 };
+
+static int64_t value_bytes(MlirValue value) {
+  MlirType type = mlirValueGetType(value);
+  int64_t count = mlirTypeIsARankedTensor(type) ? o3_type_count(type) : -1;
+  return count < 0 ? -1 : count * (o3_type_bits(o3_type_element(type)) / 8);
+}
+
+static bool is_worth_it(MlirOperation op) {
+  int64_t from = 0, to = 0;
+  for (intptr_t i = 0; i < mlirOperationGetNumOperands(op); ++i)
+    from += value_bytes(mlirOperationGetOperand(op, i));
+  for (intptr_t i = 0; i < mlirOperationGetNumResults(op); ++i) {
+    int64_t bytes = value_bytes(mlirOperationGetResult(op, i));
+    if (bytes < 0) return false;
+    to += bytes;
+  }
+  return to <= SMALL_RESULT_BYTES || to <= 2 * from;
+}
+
+typedef struct folding {
+  o3_pass_env_t *env;
+  o3_ptr_map_t *known; /* op -> itself: constants and ops that will be computed */
+  o3_ptr_vec_t ops;    /* to compute, in order */
+  o3_ptr_vec_t roots;  /* values of them that the rest reads */
+} folding_t;
+
+static bool operands_known(const folding_t *self, MlirOperation op) {
+  for (intptr_t i = 0; i < mlirOperationGetNumOperands(op); ++i) {
+    MlirOperation def = o3_value_def(mlirOperationGetOperand(op, i));
+    if (mlirOperationIsNull(def) || !o3_ptr_map_get(self->known, def.ptr)) return false;
+  }
+  return mlirOperationGetNumOperands(op) > 0;
+}
+
+static o3_status_t visit(MlirOperation op, void *context) {
+  folding_t *self = context;
+  bool constant = o3_op_is(op, "o3.constant");
+  if (!constant && !(o3_op_is_pure(op) && operands_known(self, op) && is_worth_it(op))) return NULL;
+  if (!o3_ptr_map_put(self->known, op.ptr, op.ptr) || (!constant && !o3_ptr_vec_push(&self->ops, op.ptr)))
+    return o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");
+  return NULL;
+}
+
+static bool is_read_outside(const folding_t *self, MlirValue value) {
+  MlirOpOperand use = mlirValueGetFirstUse(value);
+  for (; !mlirOpOperandIsNull(use); use = mlirOpOperandGetNextUse(use)) {
+    if (!o3_ptr_map_get(self->known, mlirOpOperandGetOwner(use).ptr)) return true;
+  }
+  return false;
+}
+
+static o3_status_t find_roots(folding_t *self) {
+  for (size_t i = 0; i < self->ops.count; ++i) {
+    MlirOperation op = {.ptr = self->ops.items[i]};
+    for (intptr_t r = 0; r < mlirOperationGetNumResults(op); ++r) {
+      MlirValue value = mlirOperationGetResult(op, r);
+      if (is_read_outside(self, value) && !o3_ptr_vec_push(&self->roots, (void *)(uintptr_t)value.ptr))
+        return o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");
+    }
+  }
+  return NULL;
+}
+
+/* ---- The function to run ---- */
+
+typedef struct cloner {
+  MlirBlock block;
+  o3_ptr_map_t *values; /* old value -> new value */
+} cloner_t;
+
+/* Constants are cloned where they are first read; everything else was cloned before its readers. */
+static o3_status_t clone(cloner_t *self, MlirOperation op) {
+  for (intptr_t i = 0; i < mlirOperationGetNumOperands(op); ++i) {
+    MlirValue old = mlirOperationGetOperand(op, i);
+    if (!o3_ptr_map_get(self->values, old.ptr)) O3_TRY(clone(self, o3_value_def(old)));
+  }
+  MlirOperation copy = mlirOperationClone(op);
+  mlirBlockAppendOwnedOperation(self->block, copy);
+  for (intptr_t i = 0; i < mlirOperationGetNumOperands(op); ++i) {
+    void *value = o3_ptr_map_get(self->values, mlirOperationGetOperand(op, i).ptr);
+    mlirOperationSetOperand(copy, i, (MlirValue){.ptr = value});
+  }
+  for (intptr_t i = 0; i < mlirOperationGetNumResults(op); ++i) {
+    void *made = (void *)(uintptr_t)mlirOperationGetResult(copy, i).ptr;
+    if (!o3_ptr_map_put(self->values, mlirOperationGetResult(op, i).ptr, made))
+      return o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");
+  }
+  return NULL;
+}
+
+static void finish_function(const folding_t *self, MlirModule module, MlirBlock block, const MlirValue *roots,
+                            const MlirType *types) {
+  MlirContext context = self->env->context;
+  MlirLocation location = mlirLocationUnknownGet(context);
+  int count = (int)self->roots.count;
+  o3_builder_t builder = o3_builder_at_end(block, location);
+  o3_build0(&builder, "func.return", count, roots);
+  MlirRegion region = mlirRegionCreate();
+  mlirRegionAppendOwnedBlock(region, block);
+  MlirAttribute none = mlirArrayAttrGet(context, 0, NULL);
+  const o3_attr_t attrs[] = {{"sym_name", o3_attr_string(context, "main")},
+                             {"function_type", mlirTypeAttrGet(mlirFunctionTypeGet(context, 0, NULL, count, types))},
+                             {"o3.symbols", none},
+                             {"o3.guards", none}};
+  o3_builder_t outer = o3_builder_at_end(mlirModuleGetBody(module), location);
+  o3_op_spec_t spec = {.name = "func.func", .num_attrs = 4, .attrs = attrs, .num_regions = 1, .regions = &region};
+  o3_build(&outer, &spec);
+}
+
+static o3_status_t build_module(const folding_t *self, MlirModule module) {
+  cloner_t cloner = {.block = mlirBlockCreate(0, NULL, NULL),
+                     .values = o3_ptr_map_create(self->env->arena)};
+  MlirValue *roots = O3_ARENA_ARRAY(self->env->arena, MlirValue, self->roots.count + 1);
+  MlirType *types = O3_ARENA_ARRAY(self->env->arena, MlirType, self->roots.count + 1);
+  o3_status_t status = cloner.values && roots && types ? NULL : o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");
+  for (size_t i = 0; !status && i < self->ops.count; ++i)
+    status = clone(&cloner, (MlirOperation){.ptr = self->ops.items[i]});
+  if (status) {
+    mlirBlockDestroy(cloner.block);
+    return status;
+  }
+  for (size_t i = 0; i < self->roots.count; ++i) {
+    roots[i] = (MlirValue){.ptr = o3_ptr_map_get(cloner.values, self->roots.items[i])};
+    types[i] = mlirValueGetType(roots[i]);
+  }
+  finish_function(self, module, cloner.block, roots, types);
+  return NULL;
+}
+
+/* ---- Putting the results in ---- */
+
+static void replace_roots(const folding_t *self, const MlirAttribute *values) {
+  for (size_t i = 0; i < self->roots.count; ++i) {
+    MlirValue root = {.ptr = self->roots.items[i]};
+    MlirOperation op = mlirOpResultGetOwner(root);
+    o3_builder_t builder = o3_builder_after(op);
+    MlirValue constant = o3_build1_attrs(&builder, "o3.constant", mlirValueGetType(root), O3_NO_VALUES,
+                                         O3_ATTRS({"value", values[i]}));
+    mlirValueReplaceAllUsesOfWith(root, constant);
+  }
+  for (size_t i = self->ops.count; i-- > 0;) mlirOperationDestroy((MlirOperation){.ptr = self->ops.items[i]});
+}
+
+static o3_status_t evaluate(const folding_t *self) {
+  MlirModule module = mlirModuleCreateEmpty(mlirLocationUnknownGet(self->env->context));
+  MlirAttribute *values = O3_ARENA_ARRAY(self->env->arena, MlirAttribute, self->roots.count + 1);
+  o3_status_t status = values ? build_module(self, module) : o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");
+  if (!status) status = self->env->evaluate(self->env, module, (int)self->roots.count, values);
+  mlirModuleDestroy(module);
+  if (status) return o3_status_annotate(status, "folding constants");
+  replace_roots(self, values);
+  return NULL;
+}
+
+o3_status_t o3_rewrite_fold_constants(o3_pass_env_t *env, MlirModule module) {
+  folding_t self = {.env = env,
+                    .known = o3_ptr_map_create(env->arena),
+                    .ops = o3_ptr_vec(env->arena),
+                    .roots = o3_ptr_vec(env->arena)};
+  O3_TRY_ALLOC(self.known);
+  if (!env->evaluate) return NULL;
+  O3_TRY(o3_walk(mlirModuleGetOperation(module), visit, &self));
+  if (self.ops.count == 0) return NULL;
+  O3_TRY(find_roots(&self));
+  return evaluate(&self);
+}

@@ -1,0 +1,16 @@
+/* The passes of the rewrite stage: o3 to o3. The table src/driver/passes.def says in which order they run. */
+#ifndef O3_REWRITE_PASSES_H
+#define O3_REWRITE_PASSES_H
+
+#include "ir/pass.h"
+
+/* Removes ops whose results nobody reads, and merges equal ones. */
+o3_status_t o3_rewrite_simplify(o3_pass_env_t *env, MlirModule module) O3_MUST_USE;
+
+/* Moves factors and sums per output channel into the weights and bias of the convolution before them. */
+o3_status_t o3_rewrite_absorb_affine(o3_pass_env_t *env, MlirModule module) O3_MUST_USE;
+
+/* Computes what depends on constants alone. */
+o3_status_t o3_rewrite_fold_constants(o3_pass_env_t *env, MlirModule module) O3_MUST_USE;
+
+#endif

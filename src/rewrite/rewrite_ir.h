@@ -1,0 +1,22 @@
+/* What the passes of this folder need to know of ops. */
+#ifndef O3_REWRITE_REWRITE_IR_H
+#define O3_REWRITE_REWRITE_IR_H
+
+#include "base/map.h"
+#include "ir/build.h"
+
+/* Computes its results from its operands and does nothing else: may be removed, merged, moved and computed
+ * ahead. */
+bool o3_op_is_pure(MlirOperation op);
+
+bool o3_value_has_uses(MlirValue value);
+/* The op that is the only reader of |value|, once; null when there are more or none. */
+MlirOperation o3_value_single_user(MlirValue value);
+
+/* All ops inside |root|, an op after those in its regions. */
+o3_status_t o3_collect_ops(MlirOperation root, o3_ptr_vec_t *ops) O3_MUST_USE;
+
+/* Replaces all results of |op| by |values| and erases it. */
+void o3_op_replace(MlirOperation op, int count, const MlirValue *values);
+
+#endif

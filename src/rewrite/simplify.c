@@ -1,0 +1,129 @@
+/* Dead ops and equal ops.
+ *
+ * IRDL ops carry no traits, so upstream's canonicalize and CSE leave them alone; this is the same for ours.
+ * Needs: a normalized module. Guarantees: no pure op without readers; within a block no two pure ops with the
+ * same name, operands, attributes and result types.
+ *
+ *     %a = "o3.exp"(%x)
+ *     %b = "o3.exp"(%x)         =>   %a = "o3.exp"(%x)
+ *     "o3.add"(%a, %b)               "o3.add"(%a, %a)
+ */
+#include <string.h>
+
+#include "rewrite/passes.h"
+#include "rewrite/rewrite_ir.h"
+
+/* ---- Dead ops ---- */
+
+static bool is_dead(MlirOperation op) {
+  if (!o3_op_is_pure(op)) return false;
+  for (intptr_t i = 0; i < mlirOperationGetNumResults(op); ++i) {
+    if (o3_value_has_uses(mlirOperationGetResult(op, i))) return false;
+  }
+  return true;
+}
+
+/* Backwards, so that what only dead ops read is dead too. A result whose bare size defines a data symbol is
+ * still needed by all sizes that use the symbol, so ops with such results stay. */
+static o3_status_t erase_dead(MlirModule module, o3_arena_t *arena) {
+  o3_ptr_vec_t ops = o3_ptr_vec(arena);
+  O3_TRY(o3_collect_ops(mlirModuleGetOperation(module), &ops));
+  for (size_t i = ops.count; i-- > 0;) {
+    MlirOperation op = {.ptr = ops.items[i]};
+    bool defines_symbols = o3_op_is(op, "o3.nonzero") || o3_op_bool(op, "o3.defines_symbols", false);
+    if (!defines_symbols && is_dead(op)) mlirOperationDestroy(op);
+  }
+  return NULL;
+}
+
+/* ---- Equal ops ---- */
+
+enum { MAX_KEY = 4096 };
+
+/* Everything that makes two ops equal, as bytes: MLIR's attributes, types and names are unique pointers. */
+typedef struct op_key {
+  size_t length;
+  const void *words[MAX_KEY / sizeof(void *)];
+  bool too_long;
+} op_key_t;
+
+static void add_word(op_key_t *key, const void *word) {
+  if (key->length == sizeof(key->words) / sizeof(key->words[0])) {
+    key->too_long = true;
+  } else {
+    key->words[key->length++] = word;
+  }
+}
+
+/* o3.shape is left out: it follows from the rest, and counts the symbols known when it was written. */
+static void make_key(MlirOperation op, op_key_t *key) {
+  key->length = 0;
+  key->too_long = false;
+  add_word(key, o3_op_name(op).data);
+  for (intptr_t i = 0; i < mlirOperationGetNumOperands(op); ++i) add_word(key, mlirOperationGetOperand(op, i).ptr);
+  add_word(key, NULL);
+  for (intptr_t i = 0; i < mlirOperationGetNumAttributes(op); ++i) {
+    MlirNamedAttribute attr = mlirOperationGetAttribute(op, i);
+    if (o3_str_equal(mlirIdentifierStr(attr.name), "o3.shape")) continue;
+    add_word(key, attr.name.ptr);
+    add_word(key, attr.attribute.ptr);
+  }
+  add_word(key, NULL);
+  for (intptr_t i = 0; i < mlirOperationGetNumResults(op); ++i)
+    add_word(key, mlirValueGetType(mlirOperationGetResult(op, i)).ptr);
+}
+
+static void replace_by(MlirOperation op, MlirOperation by) {
+  for (intptr_t i = 0; i < mlirOperationGetNumResults(op); ++i)
+    mlirValueReplaceAllUsesOfWith(mlirOperationGetResult(op, i), mlirOperationGetResult(by, i));
+  mlirOperationDestroy(op);
+}
+
+/* Ops with data-dependent sizes own their symbols and are never merged. */
+static bool may_merge(MlirOperation op) {
+  return o3_op_is_pure(op) && !o3_op_is(op, "o3.nonzero") && mlirOperationGetNumResults(op) > 0 &&
+         !o3_op_bool(op, "o3.defines_symbols", false);
+}
+
+static o3_status_t merge_block(MlirBlock block, o3_arena_t *arena);
+
+static o3_status_t merge_regions(MlirOperation op, o3_arena_t *arena) {
+  for (intptr_t r = 0; r < mlirOperationGetNumRegions(op); ++r) {
+    MlirBlock block = mlirRegionGetFirstBlock(mlirOperationGetRegion(op, r));
+    for (; !mlirBlockIsNull(block); block = mlirBlockGetNextInRegion(block)) O3_TRY(merge_block(block, arena));
+  }
+  return NULL;
+}
+
+static o3_status_t merge_block(MlirBlock block, o3_arena_t *arena) {
+  op_key_t key;
+  o3_str_map_t *seen = o3_str_map_create(arena);
+  O3_TRY_ALLOC(seen);
+  MlirOperation op = mlirBlockGetFirstOperation(block);
+  while (!mlirOperationIsNull(op)) {
+    MlirOperation next = mlirOperationGetNextInBlock(op);
+    O3_TRY(merge_regions(op, arena));
+    if (may_merge(op)) {
+      make_key(op, &key);
+      size_t bytes = key.length * sizeof(void *);
+      void *first = key.too_long ? NULL : o3_str_map_get(seen, (const char *)key.words, bytes);
+      if (first) {
+        replace_by(op, (MlirOperation){.ptr = first});
+      } else if (!key.too_long && !o3_str_map_put(seen, (const char *)key.words, bytes, op.ptr)) {
+        return o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");
+      }
+    }
+    op = next;
+  }
+  return NULL;
+}
+
+o3_status_t o3_rewrite_simplify(o3_pass_env_t *env, MlirModule module) {
+  (void)env;
+  o3_arena_t *arena = o3_arena_create();
+  O3_TRY_ALLOC(arena);
+  o3_status_t status = merge_regions(mlirModuleGetOperation(module), arena);
+  if (!status) status = erase_dead(module, arena);
+  o3_arena_destroy(arena);
+  return status;
+}

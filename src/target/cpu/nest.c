@@ -109,7 +109,7 @@ static bool is_gapless(const o3_nest_operand_t *operand, int outer, int inner) {
   return operand->strides[outer] == extent;
 }
 
-static bool walks_as_one(const o3_nest_operand_t *operand, int outer, int inner) {
+bool o3_nest_walks_as_one(const o3_nest_operand_t *operand, int outer, int inner) {
   if (!operand->is_memref) return true;
   if (!o3_nest_uses(operand, outer) && !o3_nest_uses(operand, inner)) return true;
   int o = plain_term(operand, outer), i = plain_term(operand, inner);
@@ -146,7 +146,7 @@ void o3_nest_merge(o3_nest_t *nest) {
   int inner = nest->num_dims - 1;
   for (int outer = inner - 1; outer >= 0; --outer) {
     bool fits = nest->reduction[outer] == nest->reduction[inner];
-    for (int i = 0; i < nest->num_operands && fits; ++i) fits = walks_as_one(&nest->operands[i], outer, inner);
+    for (int i = 0; i < nest->num_operands && fits; ++i) fits = o3_nest_walks_as_one(&nest->operands[i], outer, inner);
     if (fits) {
       merge(nest, outer, inner);
     } else {
@@ -260,6 +260,25 @@ bool o3_nest_step(const o3_nest_operand_t *operand, int dim, int64_t *step) {
     *step += part;
   }
   return true;
+}
+
+bool o3_nest_is_linear(const o3_nest_operand_t *operand, int dim) {
+  int64_t factor;
+  for (int r = 0; r < operand->num_terms; ++r) {
+    if (operand->exprs[r].ptr && !coefficient(operand->exprs[r], dim, &factor)) return false;
+  }
+  return true;
+}
+
+MlirValue o3_nest_step_value(const o3_nest_operand_t *operand, int dim, o3_builder_t *b) {
+  MlirValue step = o3_build_index(b, 0);
+  for (int r = 0; r < operand->num_terms; ++r) {
+    int64_t factor;
+    if (!uses(operand->exprs[r], dim) || !coefficient(operand->exprs[r], dim, &factor)) continue;
+    MlirValue part = o3_build2(b, "arith.muli", o3_build_index(b, factor), operand->stride_values[r]);
+    step = o3_build2(b, "arith.addi", step, part);
+  }
+  return step;
 }
 
 /* ---- The body ---- */

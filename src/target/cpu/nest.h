@@ -49,6 +49,11 @@ MlirValue o3_nest_address(const o3_nest_t *nest, const o3_nest_operand_t *operan
 
 /* How far the address moves when |dim| grows by one: true and the number of elements when that is a constant. */
 bool o3_nest_step(const o3_nest_operand_t *operand, int dim, int64_t *step);
+/* Whether the address is linear in |dim|, and how far it moves as a value (index). */
+bool o3_nest_is_linear(const o3_nest_operand_t *operand, int dim);
+MlirValue o3_nest_step_value(const o3_nest_operand_t *operand, int dim, o3_builder_t *builder);
+/* Whether the operand sees the loops |outer| and |inner| as one loop with |inner|'s step. */
+bool o3_nest_walks_as_one(const o3_nest_operand_t *operand, int outer, int inner);
 /* Whether the operand's address depends on |dim|. */
 bool o3_nest_uses(const o3_nest_operand_t *operand, int dim);
 

@@ -1,0 +1,339 @@
+/* The functions are written as text: they are made once for a module, and this is how one reads them.
+ *
+ * The micro-kernel keeps rows x vectors accumulators in registers and runs over k: for each k it loads a row
+ * of the packed B (contiguous) and broadcasts one element of A for each row, straight from memory. A is not
+ * packed: its rows are walked along k by as many pointers as the tile has rows. Tails in both directions use
+ * the same kernel: rows beyond the end repeat the last one and are not stored, columns are masked.
+ *
+ * The block function packs B by offset tables of k and n, so that a convolution's windows (im2col) and a
+ * transposed matrix are the same code: where the offsets of a vector's lanes are consecutive, a vector is
+ * loaded, else its elements one by one.
+ */
+#include "target/cpu/gemm_text.h"
+
+#include <stdio.h>
+
+#include "base/strbuf.h"
+
+o3_gemm_shape_t o3_gemm_shape(const o3_machine_t *machine, int bits) {
+  o3_gemm_shape_t shape = {.type = bits == 32 ? "f32" : "f64", .lanes = machine->vector_bytes * 8 / bits};
+  bool wide = machine->vector_registers >= 32;
+  shape.rows = wide ? 8 : machine->vector_bytes >= 32 ? 6 : 4;
+  shape.vectors = 2;
+  shape.depth = 256;
+  shape.columns = shape.lanes * shape.vectors * (wide ? 4 : 8);
+  return shape;
+}
+
+char *o3_gemm_block_name(const o3_gemm_shape_t *shape) {
+  o3_strbuf_t name = O3_STRBUF_INIT;
+  o3_strbuf_printf(&name, "o3k_%s_gemm_block", shape->type);
+  if (name.failed) o3_strbuf_deinit(&name);
+  return name.text;
+}
+
+/* ---- The micro-kernel ---- */
+
+static void list_types(o3_strbuf_t *t, const o3_gemm_shape_t *s) {
+  for (int i = 0; i < s->rows * s->vectors; ++i)
+    o3_strbuf_printf(t, "%svector<%dx%s>", i ? ", " : "", s->lanes, s->type);
+}
+
+static void list_values(o3_strbuf_t *t, const o3_gemm_shape_t *s, const char *prefix) {
+  for (int i = 0; i < s->rows * s->vectors; ++i) o3_strbuf_printf(t, "%s%%%s_%d", i ? ", " : "", prefix, i);
+}
+
+/* Row i reads row min(i, rows - 1) of A, and writes row i of C. */
+static void kernel_rows(o3_strbuf_t *t, const o3_gemm_shape_t *s) {
+  o3_strbuf_puts(t, "  %last = arith.subi %rows, %c1 : index\n");
+  for (int i = 0; i < s->rows; ++i) {
+    o3_strbuf_printf(t,
+                     "  %%i%d = arith.constant %d : index\n"
+                     "  %%mi%d = arith.minui %%i%d, %%last : index\n"
+                     "  %%am%d = arith.muli %%mi%d, %%a_row : index\n"
+                     "  %%a%d = arith.addi %%a_offset, %%am%d : index\n"
+                     "  %%cm%d = arith.muli %%mi%d, %%c_row : index\n"
+                     "  %%cr%d = arith.addi %%c_offset, %%cm%d : index\n"
+                     "  %%in%d = arith.cmpi ult, %%i%d, %%rows : index\n"
+                     "  %%w%d = arith.select %%in%d, %%cols, %%c0 : index\n",
+                     i, i, i, i, i, i, i, i, i, i, i, i, i, i, i, i);
+  }
+}
+
+static void kernel_masks(o3_strbuf_t *t, const o3_gemm_shape_t *s, const char *prefix) {
+  for (int i = 0; i < s->rows; ++i) {
+    for (int j = 0; j < s->vectors; ++j) {
+      int at = i * s->vectors + j;
+      o3_strbuf_printf(t,
+                       "    %%%sj%d = arith.constant %d : index\n"
+                       "    %%%sl%d = arith.subi %%w%d, %%%sj%d : index\n"
+                       "    %%%sm%d = vector.create_mask %%%sl%d : vector<%dxi1>\n",
+                       prefix, at, j * s->lanes, prefix, at, i, prefix, at, prefix, at, prefix, at, s->lanes);
+    }
+  }
+}
+
+/* One access of C for each accumulator; |format| gets: index, index, row, vector offset. */
+static void kernel_load(o3_strbuf_t *t, const o3_gemm_shape_t *s, bool masked) {
+  for (int at = 0; at < s->rows * s->vectors; ++at) {
+    int i = at / s->vectors, j = at % s->vectors;
+    const char *p = masked ? "t" : "f";
+    o3_strbuf_printf(t, "    %%%so%d = arith.constant %d : index\n    %%%sx%d = arith.addi %%cr%d, %%%so%d : index\n", p, at,
+                     j * s->lanes, p, at, i, p, at);
+    if (masked) {
+      o3_strbuf_printf(t, "    %%t_%d = vector.maskedload %%C[%%tx%d], %%lm%d, %%zero : memref<?x%s>, vector<%dxi1>, vector<%dx%s> into vector<%dx%s>\n",
+                       at, at, at, s->type, s->lanes, s->lanes, s->type, s->lanes, s->type);
+    } else {
+      o3_strbuf_printf(t, "    %%f_%d = vector.load %%C[%%fx%d] : memref<?x%s>, vector<%dx%s>\n", at, at, s->type,
+                       s->lanes, s->type);
+    }
+  }
+}
+
+static void kernel_store(o3_strbuf_t *t, const o3_gemm_shape_t *s, bool masked) {
+  for (int at = 0; at < s->rows * s->vectors; ++at) {
+    int i = at / s->vectors, j = at % s->vectors;
+    const char *p = masked ? "u" : "g";
+    o3_strbuf_printf(t, "    %%%so%d = arith.constant %d : index\n    %%%sx%d = arith.addi %%cr%d, %%%so%d : index\n", p, at,
+                     j * s->lanes, p, at, i, p, at);
+    if (masked) {
+      o3_strbuf_printf(t, "    vector.maskedstore %%C[%%ux%d], %%sm%d, %%r#%d : memref<?x%s>, vector<%dxi1>, vector<%dx%s>\n", at, at,
+                       at, s->type, s->lanes, s->lanes, s->type);
+    } else {
+      o3_strbuf_printf(t, "    vector.store %%r#%d, %%C[%%gx%d] : memref<?x%s>, vector<%dx%s>\n", at, at, s->type, s->lanes,
+                       s->type);
+    }
+  }
+}
+
+static void kernel_loop(o3_strbuf_t *t, const o3_gemm_shape_t *s) {
+  o3_strbuf_printf(t, "  %%r:%d = scf.for %%k = %%c0 to %%depth step %%c1 iter_args(", s->rows * s->vectors);
+  for (int i = 0; i < s->rows * s->vectors; ++i) o3_strbuf_printf(t, "%s%%s_%d = %%init#%d", i ? ", " : "", i, i);
+  o3_strbuf_puts(t, ") -> (");
+  list_types(t, s);
+  o3_strbuf_puts(t, ") {\n");
+  o3_strbuf_printf(t,
+                   "    %%width = arith.constant %d : index\n"
+                   "    %%bk = arith.muli %%k, %%width : index\n"
+                   "    %%b_0_at = arith.addi %%b_offset, %%bk : index\n"
+                   "    %%ak = arith.muli %%k, %%a_depth : index\n",
+                   s->lanes * s->vectors);
+  for (int j = 0; j < s->vectors; ++j) {
+    if (j)
+      o3_strbuf_printf(t, "    %%bo%d = arith.constant %d : index\n    %%b_%d_at = arith.addi %%b_0_at, %%bo%d : index\n", j,
+                       j * s->lanes, j, j);
+    o3_strbuf_printf(t, "    %%b_%d = vector.load %%B[%%b_%d_at] : memref<?x%s>, vector<%dx%s>\n", j, j, s->type, s->lanes,
+                     s->type);
+  }
+  for (int i = 0; i < s->rows; ++i) {
+    o3_strbuf_printf(t,
+                     "    %%aa%d = arith.addi %%a%d, %%ak : index\n"
+                     "    %%as%d = memref.load %%A[%%aa%d] : memref<?x%s>\n"
+                     "    %%av%d = vector.broadcast %%as%d : %s to vector<%dx%s>\n",
+                     i, i, i, i, s->type, i, i, s->type, s->lanes, s->type);
+    for (int j = 0; j < s->vectors; ++j) {
+      int at = i * s->vectors + j;
+      o3_strbuf_printf(t, "    %%n_%d = vector.fma %%av%d, %%b_%d, %%s_%d : vector<%dx%s>\n", at, i, j, at, s->lanes, s->type);
+    }
+  }
+  o3_strbuf_puts(t, "    scf.yield ");
+  list_values(t, s, "n");
+  o3_strbuf_puts(t, " : ");
+  list_types(t, s);
+  o3_strbuf_puts(t, "\n  }\n");
+}
+
+static void kernel(o3_strbuf_t *t, const o3_gemm_shape_t *s, const char *name, bool unit_depth) {
+  o3_strbuf_printf(t,
+                   "func.func private @%s(%%A: memref<?x%s>, %%a_offset: index, %%a_row: index, %%a_step: index,\n"
+                   "    %%B: memref<?x%s>, %%b_offset: index, %%C: memref<?x%s>, %%c_offset: index, %%c_row: index,\n"
+                   "    %%depth: index, %%rows: index, %%cols: index) attributes {passthrough = [\"noinline\"]} {\n"
+                   "  %%c0 = arith.constant 0 : index\n  %%c1 = arith.constant 1 : index\n"
+                   "  %%a_depth = %s\n"
+                   "  %%zero = arith.constant dense<0.0> : vector<%dx%s>\n"
+                   "  %%all_rows = arith.constant %d : index\n  %%all_cols = arith.constant %d : index\n"
+                   "  %%rf = arith.cmpi eq, %%rows, %%all_rows : index\n"
+                   "  %%cf = arith.cmpi eq, %%cols, %%all_cols : index\n"
+                   "  %%full = arith.andi %%rf, %%cf : i1\n",
+                   name, s->type, s->type, s->type,
+                   unit_depth ? "arith.constant 1 : index" : "arith.addi %a_step, %c0 : index", s->lanes, s->type,
+                   s->rows, s->lanes * s->vectors);
+  kernel_rows(t, s);
+  o3_strbuf_printf(t, "  %%init:%d = scf.if %%full -> (", s->rows * s->vectors);
+  list_types(t, s);
+  o3_strbuf_puts(t, ") {\n");
+  kernel_load(t, s, false);
+  o3_strbuf_puts(t, "    scf.yield ");
+  list_values(t, s, "f");
+  o3_strbuf_puts(t, " : ");
+  list_types(t, s);
+  o3_strbuf_puts(t, "\n  } else {\n");
+  kernel_masks(t, s, "l");
+  kernel_load(t, s, true);
+  o3_strbuf_puts(t, "    scf.yield ");
+  list_values(t, s, "t");
+  o3_strbuf_puts(t, " : ");
+  list_types(t, s);
+  o3_strbuf_puts(t, "\n  }\n");
+  kernel_loop(t, s);
+  o3_strbuf_puts(t, "  scf.if %full {\n");
+  kernel_store(t, s, false);
+  o3_strbuf_puts(t, "  } else {\n");
+  kernel_masks(t, s, "s");
+  kernel_store(t, s, true);
+  o3_strbuf_puts(t, "  }\n  return\n}\n");
+}
+
+/* ---- The block ---- */
+
+/* $T element type, $L lanes, $W width of a panel, $R rows, $K depth, $N columns, $P packed elements. */
+static const char BLOCK[] =
+    "func.func private @o3k_$T_gemm_block(%A: memref<?x$T>, %a_offset: index, %a_row: index, %a_depth: index,\n"
+    "    %B: memref<?x$T>, %b_offset: index, %C: memref<?x$T>, %c_offset: index, %c_row: index,\n"
+    "    %m_lo: index, %m_hi: index, %n_lo: index, %n_hi: index,\n"
+    "    %k1: index, %k0: index, %kb2: index, %kb1: index, %kb0: index,\n"
+    "    %n0: index, %nb1: index, %nb0: index, %depth: index) attributes {passthrough = [\"noinline\"]} {\n"
+    "  %c0 = arith.constant 0 : index\n"
+    "  %c1 = arith.constant 1 : index\n"
+    "  %L = arith.constant $L : index\n"
+    "  %W = arith.constant $W : index\n"
+    "  %R = arith.constant $R : index\n"
+    "  %K = arith.constant $K : index\n"
+    "  %span = arith.constant $S : index\n"
+    "  %packed = memref.alloca() {alignment = 64 : i64} : memref<$Px$T>\n"
+    "  %pack = memref.cast %packed : memref<$Px$T> to memref<?x$T>\n"
+    "  %k_table = memref.alloca() {alignment = 64 : i64} : memref<$Kxindex>\n"
+    "  %n_table = memref.alloca() {alignment = 64 : i64} : memref<$Nxindex>\n"
+    "  %n_count = arith.subi %n_hi, %n_lo : index\n"
+    "  %panels = arith.ceildivui %n_count, %W : index\n"
+    "  %n_padded = arith.muli %panels, %W : index\n"
+    "  %n_last = arith.subi %n_hi, %c1 : index\n"
+    "  scf.for %j = %c0 to %n_padded step %c1 {\n"
+    "    %n_any = arith.addi %n_lo, %j : index\n"
+    "    %n = arith.minui %n_any, %n_last : index\n"
+    "    %i1 = arith.divui %n, %n0 : index\n"
+    "    %i0 = arith.remui %n, %n0 : index\n"
+    "    %o1 = arith.muli %i1, %nb1 : index\n"
+    "    %o0 = arith.muli %i0, %nb0 : index\n"
+    "    %o = arith.addi %o1, %o0 : index\n"
+    "    %ob = arith.addi %o, %b_offset : index\n"
+    "    memref.store %ob, %n_table[%j] : memref<$Nxindex>\n"
+    "  }\n"
+    "  scf.for %k_lo = %c0 to %depth step %K {\n"
+    "    %k_left = arith.subi %depth, %k_lo : index\n"
+    "    %k_count = arith.minui %k_left, %K : index\n"
+    "    scf.for %j = %c0 to %k_count step %c1 {\n"
+    "      %k = arith.addi %k_lo, %j : index\n"
+    "      %q = arith.divui %k, %k0 : index\n"
+    "      %i0 = arith.remui %k, %k0 : index\n"
+    "      %i2 = arith.divui %q, %k1 : index\n"
+    "      %i1 = arith.remui %q, %k1 : index\n"
+    "      %o2 = arith.muli %i2, %kb2 : index\n"
+    "      %o1 = arith.muli %i1, %kb1 : index\n"
+    "      %o0 = arith.muli %i0, %kb0 : index\n"
+    "      %o21 = arith.addi %o2, %o1 : index\n"
+    "      %o = arith.addi %o21, %o0 : index\n"
+    "      memref.store %o, %k_table[%j] : memref<$Kxindex>\n"
+    "    }\n"
+    "    scf.for %v = %c0 to %n_padded step %L {\n"
+    "      %v_end = arith.addi %v, %span : index\n"
+    "      %first = memref.load %n_table[%v] : memref<$Nxindex>\n"
+    "      %final = memref.load %n_table[%v_end] : memref<$Nxindex>\n"
+    "      %reach = arith.subi %final, %first : index\n"
+    "      %consecutive = arith.cmpi eq, %reach, %span : index\n"
+    "      %panel = arith.divui %v, %W : index\n"
+    "      %inside = arith.remui %v, %W : index\n"
+    "      %panel_size = arith.muli %k_count, %W : index\n"
+    "      %panel_at = arith.muli %panel, %panel_size : index\n"
+    "      %to = arith.addi %panel_at, %inside : index\n"
+    "      scf.if %consecutive {\n"
+    "        scf.for %j = %c0 to %k_count step %c1 {\n"
+    "          %o = memref.load %k_table[%j] : memref<$Kxindex>\n"
+    "          %from = arith.addi %first, %o : index\n"
+    "          %x = vector.load %B[%from] : memref<?x$T>, vector<$Lx$T>\n"
+    "          %jw = arith.muli %j, %W : index\n"
+    "          %at = arith.addi %to, %jw : index\n"
+    "          vector.store %x, %pack[%at] : memref<?x$T>, vector<$Lx$T>\n"
+    "        }\n"
+    "      } else {\n"
+    "        scf.for %j = %c0 to %k_count step %c1 {\n"
+    "          %o = memref.load %k_table[%j] : memref<$Kxindex>\n"
+    "          %jw = arith.muli %j, %W : index\n"
+    "          %at = arith.addi %to, %jw : index\n"
+    "          scf.for %l = %c0 to %L step %c1 {\n"
+    "            %vl = arith.addi %v, %l : index\n"
+    "            %no = memref.load %n_table[%vl] : memref<$Nxindex>\n"
+    "            %from = arith.addi %no, %o : index\n"
+    "            %x = memref.load %B[%from] : memref<?x$T>\n"
+    "            %al = arith.addi %at, %l : index\n"
+    "            memref.store %x, %pack[%al] : memref<?x$T>\n"
+    "          }\n"
+    "        }\n"
+    "      }\n"
+    "    }\n"
+    "    %ak = arith.muli %k_lo, %a_depth : index\n"
+    "    %a_at = arith.addi %a_offset, %ak : index\n"
+    "    %unit = arith.cmpi eq, %a_depth, %c1 : index\n"
+    "    scf.for %m = %m_lo to %m_hi step %R {\n"
+    "      %m_left = arith.subi %m_hi, %m : index\n"
+    "      %rows = arith.minui %m_left, %R : index\n"
+    "      %am = arith.muli %m, %a_row : index\n"
+    "      %a_tile = arith.addi %a_at, %am : index\n"
+    "      %cm = arith.muli %m, %c_row : index\n"
+    "      %c_line = arith.addi %c_offset, %cm : index\n"
+    "      scf.for %n = %n_lo to %n_hi step %W {\n"
+    "        %n_left = arith.subi %n_hi, %n : index\n"
+    "        %cols = arith.minui %n_left, %W : index\n"
+    "        %done = arith.subi %n, %n_lo : index\n"
+    "        %b_tile = arith.muli %done, %k_count : index\n"
+    "        %c_tile = arith.addi %c_line, %n : index\n"
+    "        scf.if %unit {\n"
+    "          func.call @o3k_$T_gemm_tile(%A, %a_tile, %a_row, %a_depth, %pack, %b_tile, %C, %c_tile, %c_row,\n"
+    "              %k_count, %rows, %cols) : ($A) -> ()\n"
+    "        } else {\n"
+    "          func.call @o3k_$T_gemm_tile_strided(%A, %a_tile, %a_row, %a_depth, %pack, %b_tile, %C, %c_tile,\n"
+    "              %c_row, %k_count, %rows, %cols) : ($A) -> ()\n"
+    "        }\n"
+    "      }\n"
+    "    }\n"
+    "  }\n"
+    "  return\n"
+    "}\n";
+
+static void put_argument_types(o3_strbuf_t *t, const o3_gemm_shape_t *s) {
+  o3_strbuf_printf(t, "memref<?x%s>, index, index, index, memref<?x%s>, index, memref<?x%s>, index, index, index, index, index",
+                   s->type, s->type, s->type);
+}
+
+static void put_variable(o3_strbuf_t *t, const o3_gemm_shape_t *s, char variable) {
+  const struct {
+    char name;
+    int value;
+  } numbers[] = {{'L', s->lanes},   {'W', s->lanes * s->vectors}, {'R', s->rows}, {'K', s->depth},
+                 {'N', s->columns}, {'P', s->depth * s->columns}, {'S', s->lanes - 1}};
+  if (variable == 'T') o3_strbuf_puts(t, s->type);
+  if (variable == 'A') put_argument_types(t, s);
+  for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); ++i) {
+    if (numbers[i].name == variable) o3_strbuf_printf(t, "%d", numbers[i].value);
+  }
+}
+
+char *o3_gemm_text(const o3_gemm_shape_t *shape) {
+  o3_strbuf_t text = O3_STRBUF_INIT;
+  char name[64];
+  o3_strbuf_puts(&text, "module {\n");
+  snprintf(name, sizeof(name), "o3k_%s_gemm_tile", shape->type);
+  kernel(&text, shape, name, true);
+  snprintf(name, sizeof(name), "o3k_%s_gemm_tile_strided", shape->type);
+  kernel(&text, shape, name, false);
+  for (const char *at = BLOCK; *at; ++at) {
+    if (*at == '$') {
+      put_variable(&text, shape, *++at);
+    } else {
+      o3_strbuf_append(&text, at, 1);
+    }
+  }
+  o3_strbuf_puts(&text, "}\n");
+  if (text.failed) o3_strbuf_deinit(&text);
+  return text.text;
+}

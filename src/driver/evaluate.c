@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/dtype.h"
+#include "base/map.h"
 #include "driver/pass_table.h"
 #include "runtime/session.h"
 #include "target/lower.h"
@@ -27,6 +28,8 @@ static o3_status_t compile(o3_pass_env_t *env, MlirModule module, o3_artifact_t 
 }
 
 /* ---- Into this process ---- */
+
+enum { WEIGHT_ALIGNMENT = 64 };
 
 static o3_status_t jit_status(LLVMErrorRef error) {
   if (!error) return NULL;
@@ -63,7 +66,24 @@ static o3_status_t define_runtime(LLVMOrcLLJITRef jit) {
   return NULL;
 }
 
-static o3_status_t define_weights(o3_pass_env_t *env, MlirModule module, LLVMOrcLLJITRef jit) {
+/* Code counts on weights being aligned, as the packager lays them out; in a model file they lie anywhere.
+ * Copies are noted in |copies|, to be freed after the run. */
+static o3_status_t aligned_data(const void *data, size_t bytes, o3_ptr_vec_t *copies, const void **aligned) {
+  *aligned = data;
+  if ((uintptr_t)data % WEIGHT_ALIGNMENT == 0) return NULL;
+  void *copy = aligned_alloc(WEIGHT_ALIGNMENT, (bytes + WEIGHT_ALIGNMENT) / WEIGHT_ALIGNMENT * WEIGHT_ALIGNMENT);
+  O3_TRY_ALLOC(copy);
+  if (!o3_ptr_vec_push(copies, copy)) {
+    free(copy);
+    return o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");
+  }
+  memcpy(copy, data, bytes);
+  *aligned = copy;
+  return NULL;
+}
+
+static o3_status_t define_weights(o3_pass_env_t *env, MlirModule module, LLVMOrcLLJITRef jit,
+                                  o3_ptr_vec_t *copies) {
   MlirAttribute list = o3_op_attr(mlirModuleGetOperation(module), "o3.weights");
   if (mlirAttributeIsNull(list)) return NULL;
   for (intptr_t i = 0; i < mlirArrayAttrGetNumElements(list); ++i) {
@@ -71,9 +91,11 @@ static o3_status_t define_weights(o3_pass_env_t *env, MlirModule module, LLVMOrc
     MlirStringRef symbol = mlirStringAttrGetValue(mlirDictionaryAttrGetElementByName(entry, O3_STR("symbol")));
     MlirAttribute value = mlirDictionaryAttrGetElementByName(entry, O3_STR("value"));
     const char *name = o3_arena_strndup(env->arena, symbol.data, symbol.length);
-    const void *data = o3_weights_data(env->weights, value, NULL);
+    size_t bytes;
+    const void *data = o3_weights_data(env->weights, value, &bytes);
     O3_TRY_ALLOC(name);
     O3_TRY_ALLOC(data);
+    O3_TRY(aligned_data(data, bytes, copies, &data));
     O3_TRY(define(jit, name, data));
   }
   return NULL;
@@ -163,12 +185,15 @@ static o3_status_t load_and_execute(o3_pass_env_t *env, MlirModule module, const
                                     outputs_t *outputs, MlirAttribute *results) {
   LLVMOrcLLJITRef jit;
   o3rt_run_fn_t run;
+  o3_ptr_vec_t copies = o3_ptr_vec(env->arena);
   O3_TRY(jit_status(LLVMOrcCreateLLJIT(&jit, NULL)));
   o3_status_t status = define_runtime(jit);
-  if (!status) status = define_weights(env, module, jit);
+  if (!status) status = define_weights(env, module, jit, &copies);
   if (!status) status = load(jit, object, &run);
   if (!status) status = execute(env, run, outputs, results);
-  return o3_status_join(status, jit_status(LLVMOrcDisposeLLJIT(jit)));
+  status = o3_status_join(status, jit_status(LLVMOrcDisposeLLJIT(jit)));
+  for (size_t i = 0; i < copies.count; ++i) free(copies.items[i]);
+  return status;
 }
 
 o3_status_t o3_evaluate(o3_pass_env_t *env, MlirModule module, int num_results, MlirAttribute *results) {

@@ -19,15 +19,15 @@ static double n_log(const double *x) { return log(x[0]); }
 static double n_floor(const double *x) { return floor(x[0]); }
 static double n_ceil(const double *x) { return ceil(x[0]); }
 static double n_round(const double *x) { return nearbyint(x[0]); }
-static double n_sign(const double *x) { return (x[0] > 0) - (x[0] < 0); }
+static double n_sign(const double *x) { return isnan(x[0]) ? x[0] : (x[0] > 0) - (x[0] < 0); }
 static double n_not(const double *x) { return x[0] == 0; }
 static double n_add(const double *x) { return x[0] + x[1]; }
 static double n_sub(const double *x) { return x[0] - x[1]; }
 static double n_mul(const double *x) { return x[0] * x[1]; }
 static double n_div(const double *x) { return x[0] / x[1]; }
 static double n_pow(const double *x) { return pow(x[0], x[1]); }
-static double n_max(const double *x) { return x[0] > x[1] ? x[0] : x[1]; }
-static double n_min(const double *x) { return x[0] < x[1] ? x[0] : x[1]; }
+static double n_max(const double *x) { return isnan(x[0]) || x[0] > x[1] ? x[0] : x[1]; }
+static double n_min(const double *x) { return isnan(x[0]) || x[0] < x[1] ? x[0] : x[1]; }
 static double n_and(const double *x) { return x[0] != 0 && x[1] != 0; }
 static double n_or(const double *x) { return x[0] != 0 || x[1] != 0; }
 static double n_equal(const double *x) { return x[0] == x[1]; }
@@ -74,12 +74,22 @@ static bool element_number(const o3_element_t *element, double *number) {
   return constant <= (INT64_C(1) << 53) && constant >= -(INT64_C(1) << 53);
 }
 
+/* An integer as |type| holds it: modulo 2^bits. */
+static int64_t wrap(MlirType type, int64_t value) {
+  int bits = o3_type_bits(type);
+  if (o3_type_is_bool(type) || bits >= 64) return value;
+  uint64_t low = (uint64_t)value << (64 - bits);
+  return o3_type_is_unsigned(type) ? (int64_t)(low >> (64 - bits)) : (int64_t)low >> (64 - bits);
+}
+
+/* Half-precision numbers would have to be rounded: they stay unknown. */
 static void set_number(MlirContext context, MlirType type, double number, o3_element_t *out) {
   if (o3_type_is_float(type)) {
+    if (o3_type_bits(type) < 32) return;
     double rounded = mlirTypeIsAF32(type) ? (double)(float)number : number;
     *out = (o3_element_t){.kind = O3_ELEMENT_FLOAT, .number = rounded};
   } else if (fabs(number) < 0x1p53) {
-    *out = (o3_element_t){.kind = O3_ELEMENT_EXPR, .expr = o3_expr_const(context, (int64_t)number)};
+    *out = (o3_element_t){.kind = O3_ELEMENT_EXPR, .expr = o3_expr_const(context, wrap(type, (int64_t)number))};
   }
 }
 

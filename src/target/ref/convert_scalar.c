@@ -1,17 +1,38 @@
 /* Conversion of one number between element types. */
 #include "target/ref/lowering.h"
 
-static MlirValue int_to_float(o3_builder_t *b, MlirValue x, o3_number_kind_t kind, MlirType to) {
-  return o3_build1(b, kind == O3_NUMBER_SIGNED ? "arith.sitofp" : "arith.uitofp", to, O3_VALUES(x));
+/* f64 to f32 by rounding to odd: the discarded bits leave a mark in the last one, so that rounding the result
+ * once more, to 16 bits, is as exact as rounding once (Boldo and Melquiond, 2008). */
+static MlirValue round_to_odd(o3_builder_t *b, MlirValue x) {
+  MlirType f32 = mlirF32TypeGet(b->context), f64 = mlirF64TypeGet(b->context), i32 = mlirIntegerTypeGet(b->context, 32);
+  MlirValue near = o3_build1(b, "arith.truncf", f32, O3_VALUES(x));
+  MlirValue back = o3_build1(b, "arith.extf", f64, O3_VALUES(near));
+  MlirValue bits = o3_build1(b, "arith.bitcast", i32, O3_VALUES(near));
+  MlirValue size = o3_build_unary(b, "math.absf", x), back_size = o3_build_unary(b, "math.absf", back);
+  MlirValue away = o3_build1(b, "arith.extui", i32, O3_VALUES(o3_build_cmpf(b, O3_CMPF_OGT, back_size, size)));
+  MlirValue inexact = o3_build1(b, "arith.extui", i32, O3_VALUES(o3_build_cmpf(b, O3_CMPF_UNE, back, x)));
+  MlirValue odd = o3_build2(b, "arith.ori", o3_build2(b, "arith.subi", bits, away), inexact);
+  return o3_build1(b, "arith.bitcast", f32, O3_VALUES(odd));
 }
 
+/* 16-bit types to and from others go through f32: the back ends need no other conversion of theirs. */
 static MlirValue float_to_float(o3_builder_t *b, MlirValue x, MlirType to) {
-  int from_bits = o3_type_bits(mlirValueGetType(x)), to_bits = o3_type_bits(to);
-  if (from_bits == to_bits) { /* f16 <-> bf16: through f32 */
-    MlirValue wide = o3_build1(b, "arith.extf", mlirF32TypeGet(b->context), O3_VALUES(x));
-    return o3_build1(b, "arith.truncf", to, O3_VALUES(wide));
-  }
-  return o3_build1(b, from_bits < to_bits ? "arith.extf" : "arith.truncf", to, O3_VALUES(x));
+  MlirType from = mlirValueGetType(x), f32 = mlirF32TypeGet(b->context);
+  if (mlirTypeEqual(from, to)) return x;
+  int from_bits = o3_type_bits(from), to_bits = o3_type_bits(to);
+  bool through_f32 = (from_bits == 16) != (to_bits == 16) ? from_bits == 64 || to_bits == 64 : from_bits == 16;
+  if (!through_f32) return o3_build1(b, from_bits < to_bits ? "arith.extf" : "arith.truncf", to, O3_VALUES(x));
+  MlirValue middle = from_bits == 64 ? round_to_odd(b, x) : o3_build1(b, "arith.extf", f32, O3_VALUES(x));
+  return float_to_float(b, middle, to);
+}
+
+/* To 16-bit floats through a type that holds the integer exactly (64-bit ones: with 53 bits). */
+static MlirValue int_to_float(o3_builder_t *b, MlirValue x, o3_number_kind_t kind, MlirType to) {
+  MlirType exact = to;
+  if (o3_type_bits(to) == 16)
+    exact = o3_type_bits(mlirValueGetType(x)) < 32 ? mlirF32TypeGet(b->context) : mlirF64TypeGet(b->context);
+  const char *name = kind == O3_NUMBER_SIGNED ? "arith.sitofp" : "arith.uitofp";
+  return float_to_float(b, o3_build1(b, name, exact, O3_VALUES(x)), to);
 }
 
 /* Out of range is undefined for the plain conversion: go through 64 bits with the bounds clamped, as C compilers'

@@ -1,40 +1,105 @@
-/* Elementwise ops: one linalg.generic each, the scalar op by the kind of number. */
+/* Elementwise ops: one linalg.generic each. Most are one scalar op that depends on the kind of number; the
+ * others have a function in scalar.h. Half-precision elements are computed in f32 and rounded once. */
 #include <string.h>
 
 #include "base/check.h"
 #include "target/ref/lowering.h"
+#include "target/ref/scalar.h"
 
-/* op -> scalar op for floats, signed and unsigned integers; NULL: no such op. */
-static const struct {
+/* op -> scalar op for floats, signed and unsigned integers (NULL: there is none), or a function for all. RAW
+ * ones take half-precision values as they are. */
+typedef struct row {
   const char *op, *scalar[3];
-} SCALARS[] = {
-    {"o3.add", {"arith.addf", "arith.addi", "arith.addi"}},
-    {"o3.sub", {"arith.subf", "arith.subi", "arith.subi"}},
-    {"o3.mul", {"arith.mulf", "arith.muli", "arith.muli"}},
-    {"o3.div", {"arith.divf", "arith.divsi", "arith.divui"}},
-    {"o3.max", {"arith.maximumf", "arith.maxsi", "arith.maxui"}},
-    {"o3.min", {"arith.minimumf", "arith.minsi", "arith.minui"}},
+  o3_scalar_fn_t function;
+  enum { WIDENED, RAW } width;
+} row_t;
+
+static const row_t ROWS[] = {
+    {"o3.neg", {"arith.negf", NULL, NULL}, o3_scalar_neg, WIDENED},
+    {"o3.abs", {"math.absf", "math.absi", NULL}, o3_scalar_self, WIDENED},
+    {"o3.sqrt", {"math.sqrt"}, NULL, WIDENED},
+    {"o3.exp", {"math.exp"}, NULL, WIDENED},
+    {"o3.log", {"math.log"}, NULL, WIDENED},
+    {"o3.sin", {"math.sin"}, NULL, WIDENED},
+    {"o3.cos", {"math.cos"}, NULL, WIDENED},
+    {"o3.tan", {"math.tan"}, NULL, WIDENED},
+    {"o3.asin", {"math.asin"}, NULL, WIDENED},
+    {"o3.acos", {"math.acos"}, NULL, WIDENED},
+    {"o3.atan", {"math.atan"}, NULL, WIDENED},
+    {"o3.sinh", {"math.sinh"}, NULL, WIDENED},
+    {"o3.cosh", {"math.cosh"}, NULL, WIDENED},
+    {"o3.tanh", {"math.tanh"}, NULL, WIDENED},
+    {"o3.asinh", {"math.asinh"}, NULL, WIDENED},
+    {"o3.acosh", {"math.acosh"}, NULL, WIDENED},
+    {"o3.atanh", {"math.atanh"}, NULL, WIDENED},
+    {"o3.erf", {"math.erf"}, NULL, WIDENED},
+    {"o3.sigmoid", {NULL}, o3_scalar_sigmoid, WIDENED},
+    {"o3.floor", {"math.floor", NULL, NULL}, o3_scalar_self, WIDENED},
+    {"o3.ceil", {"math.ceil", NULL, NULL}, o3_scalar_self, WIDENED},
+    {"o3.round", {"math.roundeven", NULL, NULL}, o3_scalar_self, WIDENED},
+    {"o3.sign", {NULL}, o3_scalar_sign, WIDENED},
+    {"o3.not", {NULL}, o3_scalar_not, RAW},
+    {"o3.is_nan", {NULL}, o3_scalar_is_nan, WIDENED},
+    {"o3.is_inf", {NULL}, o3_scalar_is_inf, WIDENED},
+    {"o3.cast", {NULL}, o3_scalar_cast, RAW},
+    {"o3.bitcast", {NULL}, o3_scalar_bitcast, RAW},
+    {"o3.add", {"arith.addf", "arith.addi", "arith.addi"}, NULL, WIDENED},
+    {"o3.sub", {"arith.subf", "arith.subi", "arith.subi"}, NULL, WIDENED},
+    {"o3.mul", {"arith.mulf", "arith.muli", "arith.muli"}, NULL, WIDENED},
+    {"o3.div", {"arith.divf", NULL, NULL}, o3_scalar_div, WIDENED},
+    {"o3.mod", {NULL}, o3_scalar_mod, WIDENED},
+    {"o3.rem", {"arith.remf", NULL, NULL}, o3_scalar_rem, WIDENED},
+    {"o3.pow", {NULL}, o3_scalar_pow, RAW},
+    {"o3.max", {"arith.maximumf", "arith.maxsi", "arith.maxui"}, NULL, WIDENED},
+    {"o3.min", {"arith.minimumf", "arith.minsi", "arith.minui"}, NULL, WIDENED},
+    {"o3.and", {NULL, "arith.andi", "arith.andi"}, NULL, RAW},
+    {"o3.or", {NULL, "arith.ori", "arith.ori"}, NULL, RAW},
+    {"o3.xor", {NULL, "arith.xori", "arith.xori"}, NULL, RAW},
+    {"o3.shift_left", {NULL}, o3_scalar_shift, RAW},
+    {"o3.shift_right", {NULL}, o3_scalar_shift, RAW},
+    {"o3.equal", {NULL}, o3_scalar_equal, WIDENED},
+    {"o3.less", {NULL}, o3_scalar_less, WIDENED},
+    {"o3.less_equal", {NULL}, o3_scalar_less_equal, WIDENED},
+    {"o3.select", {NULL}, o3_scalar_select, RAW},
 };
 
-static const char *scalar_op(MlirOperation op) {
-  o3_number_kind_t kind = o3_number_kind(o3_lw_old_element(op, 0));
-  for (size_t i = 0; i < sizeof(SCALARS) / sizeof(SCALARS[0]); ++i) {
-    if (o3_op_is(op, SCALARS[i].op)) return SCALARS[i].scalar[kind];
+static const row_t *find_row(MlirOperation op) {
+  for (size_t i = 0; i < sizeof(ROWS) / sizeof(ROWS[0]); ++i) {
+    if (o3_op_is(op, ROWS[i].op)) return &ROWS[i];
   }
   return NULL;
 }
 
+/* The old element types of the operands, and of the result. */
+static o3_scalar_t scalar_of(const o3_body_args_t *in, MlirValue *args) {
+  o3_scalar_t scalar = {.builder = in->builder, .op = in->op, .args = args};
+  scalar.type = o3_lw_result_element(in->op, 0);
+  scalar.kind = o3_number_kind(o3_lw_old_element(in->op, 0));
+  return scalar;
+}
+
 static void elementwise_body(const o3_body_args_t *in) {
+  const row_t *row = in->context;
+  MlirValue args[O3_SCALAR_MAX_ARGS], result;
   int count = (int)mlirOperationGetNumOperands(in->op);
-  in->results[0] = o3_build1(in->builder, in->context, mlirValueGetType(in->args[0]), count, in->args);
+  for (int i = 0; i < count; ++i) args[i] = row->width == RAW ? in->args[i] : o3_scalar_widen(in->builder, in->args[i]);
+  o3_scalar_t scalar = scalar_of(in, args);
+  const char *name = row->scalar[scalar.kind];
+  if (name) {
+    result = o3_build1(in->builder, name, mlirValueGetType(args[0]), count, args);
+  } else {
+    result = row->function(&scalar);
+  }
+  in->results[0] = o3_scalar_narrow(in->builder, result, o3_lw_type(scalar.type));
 }
 
 o3_status_t o3_lower_elementwise(o3_lw_t *lw, MlirOperation op, const MlirValue *operands, MlirValue *results) {
-  const char *scalar = scalar_op(op);
-  if (!scalar)
+  const row_t *row = find_row(op);
+  int count = (int)mlirOperationGetNumOperands(op);
+  O3_ASSERT(row && count <= O3_SCALAR_MAX_ARGS, "rows of lower.def with this rule are in ROWS");
+  if (!row->scalar[o3_number_kind(o3_lw_old_element(op, 0))] && !row->function)
     return o3_status_create(O3_STATUS_UNSUPPORTED, "%s: op %.*s is not defined for its element type",
                             o3_lw_who(lw, op), O3_STR_ARGS(o3_op_name(op)));
-  int count = (int)mlirOperationGetNumOperands(op);
-  results[0] = o3_lw_map(lw, op, 0, count, operands, elementwise_body, (void *)(uintptr_t)scalar);
+  results[0] = o3_lw_map(lw, op, 0, count, operands, elementwise_body, (void *)(uintptr_t)row);
   return NULL;
 }

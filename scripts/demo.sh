@@ -14,6 +14,7 @@ mkdir -p "$work"
 declare -A milliseconds report
 for level in 0 1 2 3; do
   library=$work/digits_O$level.so
+  rm -f "$library"
   echo "o3c $model -O$level -o $library"
   milliseconds[$level]=$("$o3c" "$model" -O$level -q --timing -o "$library" 2>&1 | awk '$1 == "all" { print $2 }')
   [ -s "$library" ] || { "$o3c" "$model" -O$level -o "$library"; exit 1; }

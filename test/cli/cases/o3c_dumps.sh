@@ -1,0 +1,35 @@
+# Dumps of every stage, going on from each, and printing around passes.
+model=$O3_ROOT/models/digits/digits_sparse.onnx
+run 0 "$O3C" "$model" -q --dump-dir d -o whole.so
+for file in 01-import.mlir 02-normalize.mlir 03-rewrite.mlir 04-lower.mlir 05-bufferize.mlir 06-plan.mlir \
+  07-loops.mlir 08-llvm.mlir 09-object.o weights.o3w; do
+  [ -s "d/$file" ] || fail "no d/$file"
+done
+from() {
+  run 0 "$O3C" -q --start-from "$1" "d/$2" -o again.so
+  cmp whole.so again.so || echo "started from $1"
+}
+from normalize 01-import.mlir
+from rewrite 02-normalize.mlir
+from lower 03-rewrite.mlir
+from bufferize 04-lower.mlir
+from plan 05-bufferize.mlir
+from loops 06-plan.mlir
+from llvm 07-loops.mlir
+from object 08-llvm.mlir
+# A dump may be gone on from in its own folder.
+run 0 "$O3C" -q --start-from lower d/03-rewrite.mlir --dump-dir d -o again.so
+cmp whole.so again.so
+run 1 "$O3C" --start-from llvm d/03-rewrite.mlir -o again.so
+err_has "o3c: error: 'd/03-rewrite.mlir' cannot start stage 'llvm': op '"
+
+run 0 "$O3C" "$model" -q --stop-after rewrite --dump-dir e
+[ "$(ls e | tr '\n' ' ')" = "01-import.mlir 02-normalize.mlir 03-rewrite.mlir weights.o3w " ] || ls e
+[ ! -e digits_sparse.so ] || fail "an output that nobody asked for"
+
+run 0 "$O3C" "$model" -q --print-ir-before=lower --print-ir-after=lower --stop-after lower --dump-dir e
+[ "$(grep -c '^// ----- IR ' "$CASE_TMP/stderr")" = 2 ] || fail "lower is printed before and after"
+err_has "// ----- IR before lower -----"
+err_has "// ----- IR after lower -----"
+run 1 "$O3C" "$model" --print-ir-after=nope
+err_is "o3c: error: there is no pass 'nope' to print the module around; o3-opt --list-passes tells them"

@@ -1,0 +1,25 @@
+model=$O3_ROOT/models/digits/digits_sparse.onnx
+check() {
+  python3 -c "import json, sys
+r = json.load(open(sys.argv[1]))
+$1" "$CASE_TMP/stdout"
+}
+run 0 "$O3C" "$model" --json -q -o d.so
+err_is ""
+check '
+import os
+assert r["output"] == "d.so" and r["bytes"] == os.path.getsize("d.so"), r
+assert r["level"] == 1 and r["target"] and r["ms"] > 0 and r["peak_rss"] > 0, r
+assert [s["name"] for s in r["stages"]][:3] == ["import", "normalize", "rewrite"], r
+assert all(s["ms"] >= 0 and s["peak_rss"] > 0 for s in r["stages"]), r
+assert r["inputs"][0]["name"] == "image" and r["inputs"][0]["dtype"] == "float32", r
+assert r["inputs"][0]["shape"][1:] == [1, 8, 8] and r["outputs"][0]["name"] == "logits", r'
+run 1 "$O3C" none.onnx --json
+err_is ""
+check 'assert r == {"error": "model '"'none.onnx'"' does not exist", "code": "not found"}, r'
+run 0 "$O3C" "$model" --timing -q -o d.so
+for part in import package "peak memory" all; do err_has "$part"; done
+run 0 "$O3C" "$model" -v -O3 -o d.so
+err_has "o3c: note: -O3 equals -O1 for now"
+err_has "[2/10] normalize"
+err_has "o3c: wrote d.so ("

@@ -1,0 +1,30 @@
+usage() {
+  local message=$1
+  shift
+  run 2 "$O3C" "$@"
+  out_is ""
+  err_is "o3c: error: $message; o3c --help tells more"
+}
+usage "no model is given"
+usage "there are two models, 'a.onnx' and 'b.onnx': one is compiled" a.onnx b.onnx
+usage "option --foo is unknown, ambiguous, or takes no argument" --foo m.onnx
+usage "option -Z is unknown, ambiguous, or takes no argument" -Z
+usage "option --output needs an argument" m.onnx --output
+usage "option -o needs an argument" m.onnx -o
+usage "--output is '', FILE is needed" m.onnx -o ''
+usage "--opt-level is '4', one of 0, 1, 2, 3 is needed" m.onnx -O4
+usage "--opt-level is 'fast', one of 0, 1, 2, 3 is needed" m.onnx --opt-level fast
+usage "--threads is 'many', a number up to 1024 is needed" m.onnx -j many
+usage "dimension 'N' is not of the form NAME=SIZE" m.onnx --dim N
+usage "shape 'x:1x' is not of the form NAME:1x3x224x224" m.onnx --shape x:1x
+usage "--json and --output - both want stdout" m.onnx --json -o -
+run 0 "$O3C" --version
+out_has "o3c 0."
+run 0 "$O3C" --help
+err_is ""
+for part in "usage: o3c" "--sparse-format" "x86-64-v3" "bufferize" "Examples:"; do out_has "$part"; done
+awk 'length > 100 { print "--help: longer than 100: " $0 }' "$CASE_TMP/stdout"
+# Every option is in the manual.
+grep -oE -- '--[a-z-]+' "$CASE_TMP/stdout" | sort -u | while read -r option; do
+  grep -qF -- "$(echo "$option" | sed 's/-/\\-/g')" "$O3_ROOT/docs/man/o3c.1" || echo "docs/man/o3c.1 lacks $option"
+done

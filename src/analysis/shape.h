@@ -93,6 +93,12 @@ bool o3_symbols_require_nonnegative(o3_symbols_t *symbols, MlirAffineExpr expr, 
 /* |expr| with the equalities found so far put in. */
 MlirAffineExpr o3_symbols_resolve(const o3_symbols_t *symbols, MlirAffineExpr expr);
 
+/* What is required inside of a branch or loop body holds only there: leaving forgets the guards and equalities
+ * that were added since entering. Symbols stay. NULL when memory is out. */
+typedef struct o3_symbols_scope o3_symbols_scope_t;
+o3_symbols_scope_t *o3_symbols_enter(o3_symbols_t *symbols);
+void o3_symbols_leave(o3_symbols_t *symbols, const o3_symbols_scope_t *scope);
+
 /* Function attributes o3.symbols and o3.guards, written and read. Guards with data symbols are left out: the
  * normalizer writes those as ops. */
 o3_status_t o3_symbols_to_func(const o3_symbols_t *symbols, MlirOperation func) O3_MUST_USE;

@@ -153,6 +153,25 @@ bool o3_symbols_require_nonnegative(o3_symbols_t *self, MlirAffineExpr expr, con
   return add_guard(self, expr, (MlirAffineExpr){0}, text);
 }
 
+struct o3_symbols_scope {
+  size_t num_symbols, num_guards;
+  void **replacements;
+};
+
+o3_symbols_scope_t *o3_symbols_enter(o3_symbols_t *self) {
+  o3_symbols_scope_t *scope = O3_ARENA_NEW(self->arena, o3_symbols_scope_t);
+  void **replacements = O3_ARENA_ARRAY(self->arena, void *, self->symbols.count + 1);
+  if (!scope || !replacements) return NULL;
+  for (size_t i = 0; i < self->symbols.count; ++i) replacements[i] = self->replacements.items[i];
+  *scope = (o3_symbols_scope_t){self->symbols.count, self->guards.count, replacements};
+  return scope;
+}
+
+void o3_symbols_leave(o3_symbols_t *self, const o3_symbols_scope_t *scope) {
+  for (size_t i = 0; i < scope->num_symbols; ++i) self->replacements.items[i] = scope->replacements[i];
+  self->guards.count = scope->num_guards;
+}
+
 bool o3_symbols_needs_data(const o3_symbols_t *self, MlirAffineExpr expr) {
   if (mlirAffineExprIsASymbol(expr)) {
     const o3_symbol_t *symbol = o3_symbols_at(self, (int)mlirAffineSymbolExprGetPosition(expr));

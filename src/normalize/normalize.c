@@ -204,11 +204,11 @@ o3_status_t o3_nz_subgraph_arity(o3_nz_t *nz, const o3_node_t *node, const char 
 }
 
 static o3_status_t bind_subgraph_inputs(o3_nz_t *nz, const o3_node_t *node, MlirBlock body, int num_inputs,
-                                        const MlirValue *inputs) {
+                                        const o3_binding_t *inputs) {
   int total = (int)mlirBlockGetNumArguments(body);
   if (total != num_inputs + node->num_captures)
     return o3_nz_invalid(nz, "a subgraph takes %d inputs, %d are given", total - node->num_captures, num_inputs);
-  for (int i = 0; i < num_inputs; ++i) O3_TRY(bind_tensor(nz, mlirBlockGetArgument(body, i), inputs[i]));
+  for (int i = 0; i < num_inputs; ++i) O3_TRY(bind(nz, mlirBlockGetArgument(body, i), &inputs[i]));
   int first = (int)mlirOperationGetNumOperands(node->op) - node->num_captures;
   for (int i = 0; i < node->num_captures; ++i) {
     const o3_binding_t *binding = o3_ptr_map_get(nz->values, mlirOperationGetOperand(node->op, first + i).ptr);
@@ -219,7 +219,7 @@ static o3_status_t bind_subgraph_inputs(o3_nz_t *nz, const o3_node_t *node, Mlir
 }
 
 o3_status_t o3_nz_subgraph(o3_nz_t *nz, const o3_node_t *node, const char *attr, int num_inputs,
-                           const MlirValue *inputs, int capacity, MlirValue *outputs, int *num_outputs) {
+                           const o3_binding_t *inputs, int capacity, o3_binding_t *outputs, int *num_outputs) {
   MlirOperation func;
   const char *who = nz->who;
   MlirLocation location = nz->builder.location;
@@ -234,8 +234,9 @@ o3_status_t o3_nz_subgraph(o3_nz_t *nz, const o3_node_t *node, const char *attr,
   *num_outputs = (int)mlirOperationGetNumOperands(terminator);
   if (*num_outputs > capacity) return o3_nz_unsupported(nz, "a subgraph with %d outputs", *num_outputs);
   for (int i = 0; i < *num_outputs; ++i) {
-    outputs[i] = bound_tensor(nz, mlirOperationGetOperand(terminator, i));
-    if (mlirValueIsNull(outputs[i])) return o3_nz_unsupported(nz, "output %d of a subgraph is no tensor", i);
+    const o3_binding_t *binding = o3_ptr_map_get(nz->values, mlirOperationGetOperand(terminator, i).ptr);
+    if (!binding) return o3_nz_invalid(nz, "output %d of a subgraph is not defined", i);
+    outputs[i] = *binding;
   }
   --nz->depth;
   return NULL;
@@ -385,25 +386,6 @@ static MlirOperation create_main(o3_nz_t *nz, main_builder_t *main) {
   return o3_build(&builder, &spec);
 }
 
-/* Guards on sizes that only the run knows are checked where they are known; see o3.guard. */
-static o3_status_t add_data_guards(o3_nz_t *nz) {
-  for (int i = 0; i < o3_symbols_num_guards(nz->symbols); ++i) {
-    const o3_guard_t *guard = o3_symbols_guard_at(nz->symbols, i);
-    MlirAffineExpr zero = o3_expr_const(nz->context, 0);
-    bool at_run = o3_symbols_needs_data(nz->symbols, guard->lhs) ||
-                  (guard->rhs.ptr && o3_symbols_needs_data(nz->symbols, guard->rhs));
-    if (!at_run) continue;
-    MlirAffineExpr rhs = guard->rhs.ptr ? guard->rhs : zero;
-    const o3_attr_t attrs[] = {{"lhs", o3_nz_map_attr(nz, 1, &guard->lhs)},
-                               {"rhs", o3_nz_map_attr(nz, 1, &rhs)},
-                               {"nonnegative", o3_attr_bool(nz->context, !guard->rhs.ptr)},
-                               {"text", o3_attr_string(nz->context, guard->text)}};
-    o3_op_spec_t spec = {.name = "o3.guard", .num_attrs = 4, .attrs = attrs};
-    o3_build(&nz->builder, &spec);
-  }
-  return NULL;
-}
-
 static o3_status_t convert_main(o3_nz_t *nz, main_builder_t *main) {
   MlirValue outputs[MAX_FUNC_VALUES];
   MlirBlock old_body = o3_func_body(main->old);
@@ -416,7 +398,7 @@ static o3_status_t convert_main(o3_nz_t *nz, main_builder_t *main) {
   for (int i = 0; i < main->num_args; ++i) O3_TRY(add_input(nz, main, i));
   O3_TRY(convert_block(nz, old_body));
   nz->builder.location = mlirOperationGetLocation(main->old);
-  O3_TRY(add_data_guards(nz));
+  o3_nz_check_guards(nz);
   for (int i = 0; i < main->num_results; ++i) O3_TRY(add_output(nz, main, i, &outputs[i]));
   o3_build0(&nz->builder, "func.return", main->num_results, outputs);
   for (int i = 0; i < main->num_args; ++i) {

@@ -147,7 +147,7 @@ const void *o3_nz_const_data(const o3_nz_t *nz, MlirValue value, size_t *bytes) 
   return o3_weights_data(nz->weights, o3_op_attr(op, "value"), bytes);
 }
 
-static void note_fact(o3_nz_t *nz, MlirValue value, const o3_fact_t *fact) {
+void o3_nz_note(o3_nz_t *nz, MlirValue value, const o3_fact_t *fact) {
   o3_fact_t *copy = O3_ARENA_NEW(nz->arena, o3_fact_t);
   if (!copy || !o3_ptr_map_put(nz->facts, value.ptr, copy)) {
     out_of_memory(nz);
@@ -216,7 +216,7 @@ MlirValue o3_nz_constant(o3_nz_t *nz, MlirAttribute attr) {
   o3_shape_from_type(type, &fact.shape);
   read_elements(nz, attr, &fact);
   MlirValue value = o3_build1_attrs(&nz->builder, "o3.constant", type, O3_NO_VALUES, O3_ATTRS({"value", attr}));
-  note_fact(nz, value, &fact);
+  o3_nz_note(nz, value, &fact);
   return value;
 }
 
@@ -296,7 +296,7 @@ static MlirValue build_size(o3_nz_t *nz, const o3_fact_t *fact) {
   for (int i = 0; i < fact->num_elements; ++i) exprs[i] = fact->elements[i].expr;
   MlirValue value = o3_build1_attrs(&nz->builder, "o3.size", o3_fact_type(fact), O3_NO_VALUES,
                                     O3_ATTRS({"map", o3_nz_map_attr(nz, fact->num_elements, exprs)}));
-  note_fact(nz, value, fact);
+  o3_nz_note(nz, value, fact);
   return value;
 }
 
@@ -346,6 +346,25 @@ static MlirAttribute shapes_attr(const o3_nz_t *nz, int count, const o3_fact_t *
   return is_static ? mlirAttributeGetNull() : mlirArrayAttrGet(nz->context, count, maps);
 }
 
+static void build_guard(o3_nz_t *nz, const o3_guard_t *guard) {
+  MlirAffineExpr rhs = guard->rhs.ptr ? guard->rhs : o3_expr_const(nz->context, 0);
+  const o3_attr_t attrs[] = {{"lhs", o3_nz_map_attr(nz, 1, &guard->lhs)},
+                             {"rhs", o3_nz_map_attr(nz, 1, &rhs)},
+                             {"nonnegative", o3_attr_bool(nz->context, !guard->rhs.ptr)},
+                             {"text", o3_attr_string(nz->context, guard->text)}};
+  o3_op_spec_t spec = {.name = "o3.guard", .num_attrs = 4, .attrs = attrs};
+  o3_build(&nz->builder, &spec);
+}
+
+void o3_nz_check_guards(o3_nz_t *nz) {
+  for (; nz->num_checked < o3_symbols_num_guards(nz->symbols); ++nz->num_checked) {
+    const o3_guard_t *guard = o3_symbols_guard_at(nz->symbols, nz->num_checked);
+    bool at_run = o3_symbols_needs_data(nz->symbols, guard->lhs) ||
+                  (guard->rhs.ptr && o3_symbols_needs_data(nz->symbols, guard->rhs));
+    if (at_run || nz->num_conditionals) build_guard(nz, guard);
+  }
+}
+
 void o3_nz_op_stated(o3_nz_t *nz, const char *name, int num_operands, const MlirValue *operands, int num_attrs,
                      const o3_attr_t *attrs, int num_results, const o3_fact_t *facts, MlirValue *results) {
   o3_attr_t all[MAX_OP_ATTRS];
@@ -364,6 +383,7 @@ void o3_nz_op_stated(o3_nz_t *nz, const char *name, int num_operands, const Mlir
     results[0] = fold(nz, &facts[0]);
     return;
   }
+  o3_nz_check_guards(nz);
   o3_op_spec_t spec = {.name = name,
                        .num_operands = num_operands,
                        .operands = operands,
@@ -374,7 +394,7 @@ void o3_nz_op_stated(o3_nz_t *nz, const char *name, int num_operands, const Mlir
   MlirOperation op = o3_build(&nz->builder, &spec);
   for (int i = 0; i < num_results; ++i) {
     results[i] = mlirOperationGetResult(op, i);
-    note_fact(nz, results[i], &facts[i]);
+    o3_nz_note(nz, results[i], &facts[i]);
   }
 }
 

@@ -37,6 +37,8 @@ typedef struct o3_nz {
   const char *who;       /* "node 'Conv_3' (Conv)" */
   o3_status_t failure;   /* the first one */
   int depth;             /* of nested subgraphs */
+  int num_checked;       /* guards before this one are checked by ops, or hold for the whole run */
+  int num_conditionals;  /* open branches and loop bodies around the insertion point: see nz_region.h */
 } o3_nz_t;
 
 enum { O3_NODE_MAX_INPUTS = 256, O3_NODE_MAX_OUTPUTS = 64 };
@@ -87,6 +89,11 @@ static inline bool o3_nz_failed(const o3_nz_t *nz) { return nz->failure != NULL;
 /* ---- Facts ---- */
 
 const o3_fact_t *o3_nz_fact(const o3_nz_t *nz, MlirValue value);
+/* Notes the facts of a value that was built without o3_nz_op*; copied. */
+void o3_nz_note(o3_nz_t *nz, MlirValue value, const o3_fact_t *fact);
+/* Writes an o3.guard for each guard that is new, if it depends on data or stands in a branch or loop body: they
+ * are checked before the next op, which may rely on them. Called by o3_nz_op*. */
+void o3_nz_check_guards(o3_nz_t *nz);
 int o3_nz_rank(const o3_nz_t *nz, MlirValue value);
 MlirType o3_nz_element(const o3_nz_t *nz, MlirValue value);
 MlirAffineExpr o3_nz_dim(const o3_nz_t *nz, MlirValue value, int dim);
@@ -171,10 +178,11 @@ typedef struct o3_binding {
 const o3_binding_t *o3_node_binding(const o3_nz_t *nz, const o3_node_t *node, int index);
 void o3_node_bind(o3_nz_t *nz, o3_node_t *node, int output, const o3_binding_t *binding);
 
-/* Converts the body of the subgraph function |name| at the current insertion point: its formal inputs become
- * |inputs|, its captured values those of the node. |outputs| gets the body's results. */
+/* Converts the body of the subgraph in |attr| at the current insertion point: its formal inputs become
+ * |inputs|, its captured values those of the node. |outputs| gets what the body's results became. */
 o3_status_t o3_nz_subgraph(o3_nz_t *nz, const o3_node_t *node, const char *attr, int num_inputs,
-                           const MlirValue *inputs, int capacity, MlirValue *outputs, int *num_outputs) O3_MUST_USE;
+                           const o3_binding_t *inputs, int capacity, o3_binding_t *outputs,
+                           int *num_outputs) O3_MUST_USE;
 /* How many formal inputs and outputs a subgraph has. */
 o3_status_t o3_nz_subgraph_arity(o3_nz_t *nz, const o3_node_t *node, const char *attr, int *num_inputs,
                                  int *num_outputs) O3_MUST_USE;

@@ -99,8 +99,22 @@ static o3_status_t map_value(o3_lw_t *lw, MlirValue old, MlirValue new) {
 
 static o3_status_t lower_block(o3_lw_t *lw, MlirBlock old);
 
+/* Loops say on the op which data symbols their block arguments define: o3.arg_shapes, one map for each argument,
+ * and o3.iteration, the symbol that stands for argument 0, the number of iterations done. */
+static void bind_block_symbols(o3_lw_t *lw, MlirOperation parent, MlirBlock block) {
+  MlirAttribute shapes = o3_op_attr(parent, "o3.arg_shapes");
+  if (mlirAttributeIsNull(shapes) || !mlirAttributeIsAArray(shapes)) return;
+  int64_t iteration = o3_op_int(parent, "o3.iteration", -1);
+  if (iteration >= 0) lw->symbol_values[iteration] = mlirBlockGetArgument(block, 0);
+  for (intptr_t i = 0; i < mlirBlockGetNumArguments(block); ++i) {
+    MlirAffineMap shape = mlirAffineMapAttrGetValue(mlirArrayAttrGetElement(shapes, i));
+    bind_symbols(lw, mlirBlockGetArgument(block, i), shape, O3_SYMBOL_DATA);
+  }
+  bind_extrema(lw);
+}
+
 /* A region's blocks with converted argument types. Symbols bound inside are forgotten at its end. */
-static o3_status_t lower_region(o3_lw_t *lw, MlirRegion old, MlirRegion new) {
+static o3_status_t lower_region(o3_lw_t *lw, MlirOperation parent, MlirRegion old, MlirRegion new) {
   size_t bytes = (size_t)o3_symbols_count(lw->symbols) * sizeof(MlirValue);
   MlirValue *saved = o3_arena_alloc(lw->arena, 1, bytes + 1);
   O3_TRY_ALLOC(saved);
@@ -115,6 +129,7 @@ static o3_status_t lower_region(o3_lw_t *lw, MlirRegion old, MlirRegion new) {
       O3_TRY(map_value(lw, arg, mlirBlockAddArgument(block, o3_lw_type(mlirValueGetType(arg)), outer.location)));
     }
     lw->builder = o3_builder_at_end(block, outer.location);
+    bind_block_symbols(lw, parent, block);
     O3_TRY(lower_block(lw, old_block));
   }
   lw->builder = outer;
@@ -134,7 +149,7 @@ static o3_status_t rebuild(o3_lw_t *lw, MlirOperation op, const MlirValue *opera
   for (int i = 0; i < num_attrs; ++i) {
     MlirNamedAttribute attr = mlirOperationGetAttribute(op, i);
     MlirStringRef name = mlirIdentifierStr(attr.name);
-    if (!o3_str_equal(name, "o3.shape")) attrs[kept++] = (o3_attr_t){name.data, attr.attribute};
+    if (strncmp(name.data, "o3.", 3) != 0) attrs[kept++] = (o3_attr_t){name.data, attr.attribute};
   }
   for (int i = 0; i < num_regions; ++i) regions[i] = mlirRegionCreate();
   o3_op_spec_t spec = {.name = o3_op_name(op).data,
@@ -148,7 +163,7 @@ static o3_status_t rebuild(o3_lw_t *lw, MlirOperation op, const MlirValue *opera
                        .regions = regions};
   MlirOperation made = o3_build(&lw->builder, &spec);
   for (int i = 0; i < num_regions; ++i)
-    O3_TRY(lower_region(lw, mlirOperationGetRegion(op, i), mlirOperationGetRegion(made, i)));
+    O3_TRY(lower_region(lw, op, mlirOperationGetRegion(op, i), mlirOperationGetRegion(made, i)));
   for (int i = 0; i < num_results; ++i) results[i] = mlirOperationGetResult(made, i);
   return NULL;
 }

@@ -1,0 +1,49 @@
+"""Pieces of networks: attention, quantisation, recurrent layers, control flow, and chains of ops that are fused."""
+
+import numpy as np
+
+from numeric_row import F32, IMAGE, C, R, T, W
+
+SEQUENCES = [(2, 7, 5), (1, 1, 1), (1, 33, 16), (3, 16, 64)]  # batch, length, features
+
+
+def softmax(x):
+    y = np.exp(x - x.max(-1, keepdims=True))
+    return y / y.sum(-1, keepdims=True)
+
+
+R("""t = Transpose <perm=[0,1,3,2]> (x1) s = MatMul(x0, t) m = Mul(s, x3) p = Softmax <axis=-1> (m)
+     y0 = MatMul(p, x2)""", ["B,H,S,D", "B,H,S,D", "B,H,S,D", C(0.25, "f32")],
+  [(2, 3, 7, 5), (1, 1, 1, 1), (1, 4, 33, 16)], F32,
+  lambda q, k, v, s: softmax(q @ k.swapaxes(-1, -2) * s) @ v, _tol=64)
+R("""m = ReduceMean <axes=[-1]> (x0) d = Sub(x0, m) s = Mul(d, d) v = ReduceMean <axes=[-1]> (s) e = Add(v, x1)
+     r = Sqrt(e) y0 = Div(d, r)""", ["B,S,D", C(1e-5, "f32")], SEQUENCES, F32,
+  lambda x, e: (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + e), _opset=13, _tol=32)
+R("a = Add(x0, x1) b = Mul(a, x2) c = Tanh(b) y0 = Sub(c, x0) y1 = Sigmoid(a)", ["B,S,D", "D", "S,1"], SEQUENCES, F32,
+  _outputs=2, _tol=8)
+R("s = Shape(x0) y0 = Cast <to=1> (s)", ["B,S,D"], SEQUENCES, F32, lambda x: np.array(x.shape, np.float64))
+R("""a = Shape(x0) n = Gather <axis=0> (a, x1) h = Unsqueeze(n, x2) s = Concat <axis=0> (h, x3)
+     y0 = Reshape(x0, s)""", ["N,4,H,W", C(0), C([0]), C([-1])], [(2, 3, 5), (1, 1, 1), (3, 8, 2)], F32,
+  lambda x, *_: x.reshape(x.shape[0], -1))
+
+# ---- Quantised ----
+R("QuantizeLinear", ["A,B", C(0.1, "f32"), C(3, "u8")], [(3, 7), (1, 65)], F32)
+R("QuantizeLinear", ["A,B", C(0.1, "f32"), C(-3, "i8")], [(3, 7), (1, 65)], F32)
+R("QuantizeLinear", ["A,4", C([0.1, 0.2, 0.3, 0.4], "f32"), C([1, 2, 3, 4], "u8")], [(3,)], F32, axis=1)
+R("DequantizeLinear", [T("A,B", "extremes", "u8"), C(0.1, "f32"), C(130, "u8")], [(3, 7), (1, 65)], F32)
+R("DequantizeLinear", [T("A,4", "extremes", "i8"), C([0.1, 0.2, 0.3, 0.4], "f32")], [(3,)], F32, axis=1)
+R("q = QuantizeLinear(x0, x1, x2) y0 = DequantizeLinear(q, x1, x2)", ["A,B", C(0.05, "f32"), C(128, "u8")], [(3, 7)], F32)
+R("DynamicQuantizeLinear", ["A,B"], [(3, 7), (1, 65)], F32, _outputs=3)
+
+# ---- Recurrent ----
+for op, gates in [("LSTM", 4), ("GRU", 3), ("RNN", 1)]:
+    outputs = 3 if op == "LSTM" else 2
+    for direction, count in [("forward", 1), ("reverse", 1), ("bidirectional", 2)]:
+        R(op, ["S,B,5", W(f"{count},{gates * 6},5"), W(f"{count},{gates * 6},6"), W(f"{count},{gates * 12}")],
+          [(3, 2), (1, 1), (7, 3)], F32, hidden_size=6, direction=direction, _outputs=outputs, _tol=32)
+R("GRU", ["S,B,5", W("1,18,5"), W("1,18,6"), W("1,36")], [(3, 2), (7, 3)], F32, hidden_size=6, linear_before_reset=1,
+  _outputs=2, _tol=32)
+
+# ---- Images ----
+R("GridSample", ["N,2,H,W", T("N,4,5,2", "unit")], IMAGE[:3], F32, _tol=64, align_corners=1)
+R("GridSample", ["N,2,H,W", T("N,4,5,2", "unit")], IMAGE[:3], F32, _tol=64, padding_mode="border", mode="nearest")

@@ -1,0 +1,88 @@
+"""Products and convolutions. Float32 sums of k products are held to a bound that grows with sqrt(k): _tol."""
+
+import numpy as np
+
+from numeric_row import F32, HALVES, IMAGE, MATRIX, VECTOR, C, R, T, W
+
+R("MatMul", ["M,K", "K,N"], MATRIX, ["f32", "f64", *HALVES], np.matmul, _tol=16)
+R("MatMul", ["M,K", W("13,24")], [(7, 13), (1, 13), (33, 13), (0, 13)], F32, lambda a, b: a @ b, _tol=8, _symbolic=False)
+R("MatMul", ["M,48", W("48,40")], [(7,), (1,), (33,), (0,), (128,)], F32, np.matmul, _tol=8)
+R("MatMul", ["B,M,K", "B,K,N"], [(2, 7, 13, 11), (1, 1, 1, 1), (3, 16, 32, 17), (0, 4, 4, 4), (2, 3, 0, 4)], F32,
+  np.matmul, _tol=16)
+R("MatMul", ["B,M,K", "K,N"], [(2, 7, 13, 11), (1, 1, 1, 1), (3, 16, 32, 17), (0, 4, 4, 4)], F32, np.matmul, _tol=16)
+R("MatMul", ["M,K", "B,K,N"], [(7, 13, 2, 11), (16, 32, 3, 17)], F32, np.matmul, _tol=16)
+R("MatMul", ["B,1,M,K", "H,K,N"], [(2, 7, 13, 3, 11), (1, 1, 1, 1, 1), (2, 5, 16, 4, 8)], F32, np.matmul, _tol=16)
+R("MatMul", ["K", "K,N"], [(7, 5), (64, 33), (1, 1)], F32, np.matmul, _tol=16)
+R("MatMul", ["M,K", "K"], [(7, 5), (64, 33), (1, 1)], F32, np.matmul, _tol=16)
+R("MatMul", ["K", "K"], VECTOR, F32, np.matmul, _tol=32)
+R("MatMul", ["M,K", "K,N"], MATRIX[:4], ["i32", "i64", "u32", "u64"], np.matmul)
+R("MatMulInteger", [T("M,K", "extremes", "u8"), T("K,N", "extremes", "i8")], MATRIX, ["u8"],
+  lambda a, b: a.astype(np.int32) @ b.astype(np.int32))
+R("MatMulInteger", [T("M,K", "extremes", "u8"), T("K,N", "extremes", "u8"), C(7, "u8"), C(130, "u8")], MATRIX[:5],
+  ["u8"], lambda a, b, x, y: (a.astype(np.int32) - int(x)) @ (b.astype(np.int32) - int(y)))
+
+
+def gemm(alpha=1.0, beta=1.0, left=False, right=False):
+    def make(a, b, c=0.0):
+        return alpha * ((a.T if left else a) @ (b.T if right else b)) + beta * c
+
+    return make
+
+
+R("Gemm", ["M,K", "K,N", "N"], MATRIX, ["f32", "f64", "f16"], gemm(), _tol=16)
+R("Gemm", ["M,K", "N,K", "M,N"], [(7, 13, 11), (1, 1, 1), (31, 32, 33)], F32, gemm(0.5, 2.0, right=True), alpha=0.5,
+  beta=2.0, transB=1, _tol=16)
+R("Gemm", ["K,M", "K,N", ""], [(13, 7, 11), (1, 1, 1), (32, 31, 33)], F32, gemm(left=True), transA=1, _tol=16)
+R("Gemm", ["K,M", "N,K"], [(13, 7, 11), (32, 31, 33)], F32, gemm(left=True, right=True), transA=1, transB=1, _tol=16)
+R("Gemm", ["M,48", W("40,48"), W("40")], [(7,), (1,), (33,), (128,), (0,)], F32, gemm(right=True), transB=1, _tol=16)
+R("Gemm", ["M,K", "K,N", "M,1"], [(7, 13, 11), (4, 0, 5)], F32, gemm(), _tol=16)
+for equation, shapes, sizes in [
+        ("ij,jk->ik", ["I,J", "J,K"], [(3, 5, 7), (16, 17, 15)]), ("bij,bjk->bik", ["B,I,J", "B,J,K"], [(2, 3, 5, 7)]),
+        ("ij->ji", ["I,J"], [(3, 5)]), ("ij->", ["I,J"], [(3, 5)]), ("ii->i", ["I,I"], [(5,)]),
+        ("bhid,bhjd->bhij", ["B,H,I,D", "B,H,J,D"], [(2, 3, 5, 8, 7)]), ("...ij,...jk->...ik", ["B,I,J", "B,J,K"], [(2, 3, 5, 7)]),
+        ("i,j->ij", ["I", "J"], [(5, 7)]), ("ij,ij->i", ["I,J", "I,J"], [(5, 7)])]:
+    R("Einsum", shapes, sizes, F32, lambda *x, e=equation: np.einsum(e, *x), equation=equation, _tol=16)
+
+# ---- Convolutions: weights that are constants, and weights that are inputs ----
+R("Conv", ["N,3,H,W", W("16,3,3,3")], IMAGE, F32, pads=[1, 1, 1, 1], _tol=32)
+R("Conv", ["N,16,H,W", W("32,16,3,3"), W("32")], IMAGE, F32, pads=[1, 1, 1, 1], _tol=32)
+R("Conv", ["N,16,H,W", W("17,16,1,1"), W("17")], IMAGE, F32, _tol=32)
+R("Conv", ["N,16,H,W", W("16,16,1,1")], IMAGE, F32, strides=[2, 2], _tol=32)
+R("Conv", ["N,3,H,W", W("8,3,7,7"), W("8")], IMAGE, F32, strides=[2, 2], pads=[3, 3, 3, 3], _tol=32)
+R("Conv", ["N,5,H,W", W("7,5,3,3")], IMAGE, F32, dilations=[2, 2], pads=[2, 2, 2, 2], _tol=32)
+R("Conv", ["N,5,H,W", W("7,5,3,2")], IMAGE, F32, pads=[0, 1, 2, 0], strides=[2, 1], _tol=32)
+R("Conv", ["N,16,H,W", W("16,1,3,3"), W("16")], IMAGE, F32, group=16, pads=[1, 1, 1, 1], _tol=16)
+R("Conv", ["N,8,H,W", W("8,1,5,5")], IMAGE, F32, group=8, pads=[2, 2, 2, 2], strides=[2, 2], _tol=16)
+R("Conv", ["N,4,H,W", W("8,1,3,3")], IMAGE, F32, group=4, pads=[1, 1, 1, 1], _tol=16)
+R("Conv", ["N,12,H,W", W("18,4,3,3"), W("18")], IMAGE, F32, group=3, pads=[1, 1, 1, 1], _tol=32)
+R("Conv", ["N,3,H,W", W("4,3,3,3")], IMAGE, F32, auto_pad="SAME_UPPER", strides=[2, 2], _tol=32)
+R("Conv", ["N,3,H,W", W("4,3,2,2")], IMAGE, F32, auto_pad="SAME_LOWER", _tol=32)
+R("Conv", ["N,3,H,W", W("4,3,2,2")], IMAGE, F32, auto_pad="VALID", _tol=32)
+R("Conv", ["N,C,H,W", "M,C,3,3", "M"], [(2, 3, 7, 9, 4), (1, 1, 8, 8, 1), (1, 16, 9, 16, 17), (0, 3, 8, 8, 2)], F32,
+  pads=[1, 1, 1, 1], _tol=32)
+R("Conv", ["N,C,H,W", "M,C,1,1"], [(2, 3, 7, 9, 4), (1, 1, 8, 8, 1), (1, 16, 9, 16, 17)], F32, _tol=32)
+R("Conv", ["N,4,L", W("6,4,3"), W("6")], [(2, 9), (1, 64), (1, 3)], F32, pads=[1, 1], _tol=16)
+R("Conv", ["N,4,L", W("4,1,3")], [(2, 9), (1, 64)], F32, pads=[1, 1], group=4, _tol=16)
+R("Conv", ["N,2,D,H,W", W("3,2,3,3,3")], [(1, 5, 6, 7), (2, 3, 3, 3)], F32, pads=[1, 1, 1, 1, 1, 1], _tol=16)
+R("Conv", ["N,16,H,W", W("16,16,3,3"), W("16")], IMAGE[:3], ["f64", *HALVES], pads=[1, 1, 1, 1], _tol=64)
+R("ConvTranspose", ["N,3,H,W", W("3,5,3,3"), W("5")], IMAGE, F32, _tol=32)
+R("ConvTranspose", ["N,3,H,W", W("3,5,2,2")], IMAGE, F32, strides=[2, 2], _tol=32)
+R("ConvTranspose", ["N,4,H,W", W("4,3,3,3")], IMAGE, F32, group=2, strides=[2, 2], pads=[1, 1, 1, 1],
+  output_padding=[1, 1], _tol=32)
+R("ConvTranspose", ["N,3,H,W", W("3,2,3,3")], IMAGE[:3], F32, dilations=[2, 2], _tol=32)
+R("ConvTranspose", ["N,3,L", W("3,2,3")], [(2, 9), (1, 1)], F32, _tol=32)
+R("ConvInteger", [T("N,3,H,W", "extremes", "u8"), W("4,3,3,3", "extremes", "u8"), C(5, "u8")], IMAGE[:3], ["u8"],
+  pads=[1, 1, 1, 1])
+
+# What follows a convolution and may be taken into it.
+CONV = "t = Conv <pads=[1,1,1,1]> (x0, x1, x2) "
+for rest in ("y0 = Relu(t)", "y0 = Sigmoid(t)", "y0 = HardSwish(t)", "s = Add(t, x0) y0 = Relu(s)",
+             "s = Sigmoid(t) y0 = Mul(t, s)", "y0 = MaxPool <kernel_shape=[2,2], strides=[2,2]> (t)",
+             "s = GlobalAveragePool(t) y0 = Mul(t, s)"):
+    R(CONV + rest, ["N,16,H,W", W("16,16,3,3"), W("16")], IMAGE[:3], F32, _tol=32)
+R("t = Conv <pads=[1,1,1,1]> (x0, x1) u = BatchNormalization(t, x2, x3, x4, x5) y0 = Relu(u)",
+  ["N,8,H,W", W("16,8,3,3"), W("16"), W("16"), W("16"), W("16", "positive")], IMAGE[:3], F32, _tol=64)
+R("t = MatMul(x0, x1) u = Add(t, x2) y0 = Gelu(u)", ["B,M,48", W("48,40"), W("40")], [(2, 7), (1, 1), (3, 33)], F32,
+  _tol=32)
+R("t = Conv(x0, x1) u = Conv(t, x2) y0 = Add(u, t)", ["N,8,H,W", W("8,8,1,1"), W("8,8,1,1")], IMAGE[:3], F32,
+  _tol=64)

@@ -21,18 +21,26 @@
 #include "target/cpu/nest.h"
 
 /* Elements of the innermost loop that one task takes: with a reduction around it they should stay in L1. */
-enum { BLOCK_PLAIN = 2048, BLOCK_REDUCED = 512 };
+enum { BLOCK_PLAIN = 2048, BLOCK_REDUCED = 512, BLOCK_TILED = 32 };
 /* Fewer iterations than this are not worth a vector loop. */
 enum { SHORT_LOOP = 8 };
+
+typedef struct span {
+  int dim;
+  MlirValue lower, upper;
+} span_t;
 
 typedef struct loops {
   o3_nest_t *nest;
   int inner;                   /* the dim of the innermost loop; -1 for a nest of no dims */
-  int block;                   /* > 0: the inner dim is parallel and split into blocks of so many */
+  int tiled;                   /* a parallel dim that an operand is contiguous along instead, or -1 */
+  int block;                   /* > 0: the inner dim is parallel, it (and the tiled one) split into blocks */
   int num_outer, num_reduced;  /* parallel dims around; reductions, the inner dim left out */
   int outer[O3_IR_MAX_RANK], reduced[O3_IR_MAX_RANK];
   MlirValue ivs[O3_IR_MAX_RANK];
   MlirValue zero, one;
+  int num_spans; /* loops inside the parallel one, when the inner dim is parallel */
+  span_t spans[O3_IR_MAX_RANK];
 } loops_t;
 
 /* ---- Order ---- */
@@ -67,20 +75,42 @@ static void choose_inner(loops_t *self) {
   }
 }
 
+/* In a transposition one operand is contiguous along another dim: blocks of both let each cache line that is
+ * read be used whole. */
+static void choose_tiled(loops_t *self) {
+  const o3_nest_t *nest = self->nest;
+  int64_t step;
+  self->tiled = -1;
+  for (int d = 0; d < nest->num_dims; ++d) {
+    if (nest->reduction[d]) return;
+  }
+  for (int i = 0; i < nest->num_operands; ++i) {
+    const o3_nest_operand_t *operand = &nest->operands[i];
+    if (!operand->is_memref || operand_cost(operand, self->inner, false) < 8) continue;
+    for (int d = 0; d < nest->num_dims; ++d) {
+      bool long_enough = nest->sizes[d] < 0 || nest->sizes[d] >= SHORT_LOOP;
+      bool other = d != self->inner && nest->merged_into[d] < 0 && long_enough;
+      if (other && o3_nest_step(operand, d, &step) && step == 1) self->tiled = d;
+    }
+  }
+}
+
 static void order(loops_t *self) {
   const o3_nest_t *nest = self->nest;
   choose_inner(self);
+  choose_tiled(self);
   for (int d = 0; d < nest->num_dims; ++d) {
-    if (nest->merged_into[d] >= 0 || d == self->inner) continue;
+    if (nest->merged_into[d] >= 0 || d == self->inner || d == self->tiled) continue;
     if (nest->reduction[d]) {
       self->reduced[self->num_reduced++] = d;
     } else {
       self->outer[self->num_outer++] = d;
     }
   }
-  if (self->inner >= 0 && !nest->reduction[self->inner])
-    self->block = self->num_reduced ? BLOCK_REDUCED : BLOCK_PLAIN;
-  if (self->block && nest->sizes[self->inner] >= 0 && nest->sizes[self->inner] <= self->block) self->block = 0;
+  if (self->inner < 0 || nest->reduction[self->inner]) return;
+  self->block = self->tiled >= 0 ? BLOCK_TILED : self->num_reduced ? BLOCK_REDUCED : BLOCK_PLAIN;
+  bool whole = nest->sizes[self->inner] >= 0 && nest->sizes[self->inner] <= self->block;
+  if (whole && self->tiled < 0) self->block = 0;
 }
 
 /* ---- Flags ---- */
@@ -148,41 +178,39 @@ static o3_status_t build_in_memory(loops_t *self, o3_builder_t *b) {
 
 typedef struct level {
   loops_t *self;
-  int depth;   /* of the reductions */
-  MlirValue block_start; /* of the inner dim, when it is split */
+  int depth;
 } level_t;
 
-/* The inner dim is parallel: reductions outside, then the inner loop over memory. */
-static o3_status_t build_parallel_inner(o3_builder_t *b, const level_t *level);
+/* The inner dim is parallel: reductions or the tiled dim outside, then the inner loop over memory. */
+static o3_status_t build_spans(o3_builder_t *b, loops_t *self, int depth);
 
-static o3_status_t parallel_inner_body(o3_builder_t *b, void *context, MlirValue iv, const MlirValue *carried,
-                                       MlirValue *next) {
+static o3_status_t span_body(o3_builder_t *b, void *context, MlirValue iv, const MlirValue *carried, MlirValue *next) {
   const level_t *level = context;
-  loops_t *self = level->self;
   (void)carried, (void)next;
-  if (level->depth < self->num_reduced) {
-    self->ivs[self->reduced[level->depth]] = iv;
-    return build_parallel_inner(b, &(level_t){self, level->depth + 1, level->block_start});
-  }
-  self->ivs[self->inner] = iv;
-  return build_in_memory(self, b);
+  level->self->ivs[level->self->spans[level->depth].dim] = iv;
+  return build_spans(b, level->self, level->depth + 1);
 }
 
-static o3_status_t build_parallel_inner(o3_builder_t *b, const level_t *level) {
-  loops_t *self = level->self;
-  level_t copy = *level;
-  o3_for_t loop = {.lower = self->zero, .step = self->one, .body = parallel_inner_body, .context = &copy};
-  if (level->depth < self->num_reduced) {
-    loop.upper = self->nest->size_values[self->reduced[level->depth]];
-  } else {
-    loop.upper = self->nest->size_values[self->inner];
-    if (self->block) {
-      loop.lower = level->block_start;
-      MlirValue end = o3_build2(b, "arith.addi", loop.lower, o3_build_index(b, self->block));
-      loop.upper = o3_build2(b, "arith.minsi", end, loop.upper);
-    }
-  }
+static o3_status_t build_spans(o3_builder_t *b, loops_t *self, int depth) {
+  level_t level = {self, depth};
+  if (depth == self->num_spans) return build_in_memory(self, b);
+  o3_for_t loop = {.lower = self->spans[depth].lower,
+                   .upper = self->spans[depth].upper,
+                   .step = self->one,
+                   .body = span_body,
+                   .context = &level};
   return o3_build_for(b, &loop, NULL);
+}
+
+/* |start| is where a block of the dim starts, or null for the whole dim. */
+static void add_span(loops_t *self, o3_builder_t *b, int dim, MlirValue start) {
+  span_t span = {.dim = dim, .lower = self->zero, .upper = self->nest->size_values[dim]};
+  if (!mlirValueIsNull(start)) {
+    MlirValue end = o3_build2(b, "arith.addi", start, o3_build_index(b, self->block));
+    span.lower = start;
+    span.upper = o3_build2(b, "arith.minsi", end, span.upper);
+  }
+  self->spans[self->num_spans++] = span;
 }
 
 /* The inner dim is a reduction: all reductions carry the results in registers. */
@@ -219,11 +247,16 @@ static o3_status_t build_carried(o3_builder_t *b, loops_t *self, int depth, Mlir
   return NULL;
 }
 
-static o3_status_t build_inside(loops_t *self, o3_builder_t *b, MlirValue block_start) {
+/* |starts|: where the blocks of the tiled and the inner dim start, null for whole dims. */
+static o3_status_t build_inside(loops_t *self, o3_builder_t *b, const MlirValue *starts) {
   MlirValue outs[O3_NEST_MAX_OPERANDS];
   if (self->inner < 0) return build_in_memory(self, b);
-  if (!self->nest->reduction[self->inner])
-    return build_parallel_inner(b, &(level_t){.self = self, .block_start = block_start});
+  if (!self->nest->reduction[self->inner]) {
+    for (int i = 0; i < self->num_reduced; ++i) add_span(self, b, self->reduced[i], (MlirValue){0});
+    if (self->tiled >= 0) add_span(self, b, self->tiled, starts[0]);
+    add_span(self, b, self->inner, starts[1]);
+    return build_spans(b, self, 0);
+  }
   load_outs(self, b, outs);
   O3_TRY(build_carried(b, self, 0, outs));
   store_outs(self, b, outs);
@@ -245,26 +278,25 @@ static int64_t inside_work(const loops_t *self) {
     int64_t size = nest->sizes[self->inner];
     work *= self->block ? self->block : size < 0 ? 64 : (double)size;
   }
+  if (self->tiled >= 0) work *= self->block;
   return work < 1 ? 1 : work > 1e15 ? (int64_t)1e15 : (int64_t)work;
 }
 
 static o3_status_t build_nest(loops_t *self, o3_builder_t *b) {
-  MlirValue sizes[O3_IR_MAX_RANK + 1], steps[O3_IR_MAX_RANK + 1], ivs[O3_IR_MAX_RANK + 1];
-  int count = 0;
+  MlirValue sizes[O3_IR_MAX_RANK + 1], steps[O3_IR_MAX_RANK + 1], ivs[O3_IR_MAX_RANK + 1], starts[2] = {{0}, {0}};
+  const MlirValue *size_values = self->nest->size_values;
+  int count = self->num_outer;
   self->zero = o3_build_index(b, 0);
   self->one = o3_build_index(b, 1);
-  for (int i = 0; i < self->num_outer; ++i) {
-    sizes[count] = self->nest->size_values[self->outer[i]];
-    steps[count++] = self->one;
-  }
-  if (self->block) {
-    sizes[count] = self->nest->size_values[self->inner];
-    steps[count++] = o3_build_index(b, self->block);
-  }
-  if (!count) return build_inside(self, b, (MlirValue){0});
+  for (int i = 0; i < count; ++i) sizes[i] = size_values[self->outer[i]], steps[i] = self->one;
+  if (self->tiled >= 0) sizes[count] = size_values[self->tiled], steps[count++] = o3_build_index(b, self->block);
+  if (self->block) sizes[count] = size_values[self->inner], steps[count++] = o3_build_index(b, self->block);
+  if (!count) return build_inside(self, b, starts);
   o3_builder_t inside = o3_cpu_parallel(b, count, sizes, steps, inside_work(self), ivs);
   for (int i = 0; i < self->num_outer; ++i) self->ivs[self->outer[i]] = ivs[i];
-  return build_inside(self, &inside, self->block ? ivs[count - 1] : (MlirValue){0});
+  if (self->block) starts[1] = ivs[count - 1];
+  if (self->tiled >= 0) starts[0] = ivs[count - 2];
+  return build_inside(self, &inside, starts);
 }
 
 static o3_status_t replace_generic(MlirOperation op, void *context) {

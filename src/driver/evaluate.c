@@ -1,5 +1,5 @@
-/* The object is linked in memory by LLVM's JIT linker: its calls of the runtime find the runtime that o3c itself
- * is linked with, its weights stay where the weights store has them. */
+/* The object is linked in memory by LLVM's JIT linker: its calls of the runtime find the runtime that o3c
+ * itself is linked with, its weights stay where the weights store has them. */
 #include "driver/evaluate.h"
 
 #include <llvm-c/Core.h>
@@ -40,10 +40,9 @@ static o3_status_t jit_status(LLVMErrorRef error) {
 }
 
 static o3_status_t define(LLVMOrcLLJITRef jit, const char *name, const void *address) {
-  LLVMOrcCSymbolMapPair pair = {
-      .Name = LLVMOrcLLJITMangleAndIntern(jit, name),
-      .Sym = {.Address = (LLVMOrcExecutorAddress)(uintptr_t)address,
-              .Flags = {.GenericFlags = LLVMJITSymbolGenericFlagsExported}}};
+  LLVMOrcCSymbolMapPair pair = {.Name = LLVMOrcLLJITMangleAndIntern(jit, name),
+                                .Sym = {.Address = (LLVMOrcExecutorAddress)(uintptr_t)address,
+                                        .Flags = {.GenericFlags = LLVMJITSymbolGenericFlagsExported}}};
   LLVMOrcMaterializationUnitRef unit = LLVMOrcAbsoluteSymbols(&pair, 1);
   return jit_status(LLVMOrcJITDylibDefine(LLVMOrcLLJITGetMainJITDylib(jit), unit));
 }
@@ -71,7 +70,8 @@ static o3_status_t define_runtime(LLVMOrcLLJITRef jit) {
 static o3_status_t aligned_data(const void *data, size_t bytes, o3_ptr_vec_t *copies, const void **aligned) {
   *aligned = data;
   if ((uintptr_t)data % WEIGHT_ALIGNMENT == 0) return NULL;
-  void *copy = aligned_alloc(WEIGHT_ALIGNMENT, (bytes + WEIGHT_ALIGNMENT) / WEIGHT_ALIGNMENT * WEIGHT_ALIGNMENT);
+  void *copy =
+      aligned_alloc(WEIGHT_ALIGNMENT, (bytes + WEIGHT_ALIGNMENT) / WEIGHT_ALIGNMENT * WEIGHT_ALIGNMENT);
   O3_TRY_ALLOC(copy);
   if (!o3_ptr_vec_push(copies, copy)) {
     free(copy);
@@ -88,7 +88,8 @@ static o3_status_t define_weights(o3_pass_env_t *env, MlirModule module, LLVMOrc
   if (mlirAttributeIsNull(list)) return NULL;
   for (intptr_t i = 0; i < mlirArrayAttrGetNumElements(list); ++i) {
     MlirAttribute entry = mlirArrayAttrGetElement(list, i);
-    MlirStringRef symbol = mlirStringAttrGetValue(mlirDictionaryAttrGetElementByName(entry, O3_STR("symbol")));
+    MlirStringRef symbol =
+        mlirStringAttrGetValue(mlirDictionaryAttrGetElementByName(entry, O3_STR("symbol")));
     MlirAttribute value = mlirDictionaryAttrGetElementByName(entry, O3_STR("value"));
     const char *name = o3_arena_strndup(env->arena, symbol.data, symbol.length);
     size_t bytes;
@@ -102,7 +103,8 @@ static o3_status_t define_weights(o3_pass_env_t *env, MlirModule module, LLVMOrc
 }
 
 static o3_status_t load(LLVMOrcLLJITRef jit, const o3_artifact_t *object, o3rt_run_fn_t *run) {
-  LLVMMemoryBufferRef buffer = LLVMCreateMemoryBufferWithMemoryRangeCopy(object->data, object->size, "constants");
+  LLVMMemoryBufferRef buffer =
+      LLVMCreateMemoryBufferWithMemoryRangeCopy(object->data, object->size, "constants");
   O3_TRY(jit_status(LLVMOrcLLJITAddObjectFile(jit, LLVMOrcLLJITGetMainJITDylib(jit), buffer)));
   LLVMOrcExecutorAddress address;
   O3_TRY(jit_status(LLVMOrcLLJITLookup(jit, &address, "o3m_run")));
@@ -130,7 +132,8 @@ static o3_status_t describe_output(o3_pass_env_t *env, MlirType type, o3rt_tenso
   O3_TRY_ALLOC(dims);
   if (!known) return o3_status_create(O3_STATUS_INTERNAL, "a constant of an element type without a number");
   for (int i = 0; i < rank; ++i) dims[i] = (o3rt_dim_t){.size = o3_type_dim(type, i), .symbol = -1};
-  *tensor = (o3rt_tensor_t){.name = "constant", .dims = dims, .rank = rank, .dtype = o3_dtype_info(dtype)->onnx};
+  *tensor =
+      (o3rt_tensor_t){.name = "constant", .dims = dims, .rank = rank, .dtype = o3_dtype_info(dtype)->onnx};
   return NULL;
 }
 
@@ -150,7 +153,8 @@ static o3_status_t describe_outputs(o3_pass_env_t *env, MlirModule module, int c
   return NULL;
 }
 
-static o3_status_t store_result(o3_pass_env_t *env, MlirType type, const o3_tensor_t *result, MlirAttribute *attr) {
+static o3_status_t store_result(o3_pass_env_t *env, MlirType type, const o3_tensor_t *result,
+                                MlirAttribute *attr) {
   size_t bytes = (size_t)o3_type_count(type) * (size_t)(o3_type_bits(o3_type_element(type)) / 8);
   void *data = o3_weights_alloc(env->weights, bytes ? bytes : 1);
   O3_TRY_ALLOC(data);
@@ -158,7 +162,8 @@ static o3_status_t store_result(o3_pass_env_t *env, MlirType type, const o3_tens
   return o3_weights_add(env->weights, "folded", type, data, bytes, attr);
 }
 
-static o3_status_t execute(o3_pass_env_t *env, o3rt_run_fn_t run, outputs_t *outputs, MlirAttribute *results) {
+static o3_status_t execute(o3_pass_env_t *env, o3rt_run_fn_t run, outputs_t *outputs,
+                           MlirAttribute *results) {
   o3rt_model_t compiled = {.format = O3RT_FORMAT,
                            .name = "constants",
                            .target = "cpu",

@@ -4,8 +4,8 @@
 
 #include "base/check.h"
 #include "normalize/normalize.h"
-#include "rewrite/passes.h"
 #include "package/interface.h"
+#include "rewrite/passes.h"
 #include "target/lower.h"
 
 static const o3_pass_info_t PASSES[] = {

@@ -292,6 +292,16 @@ static MlirValue flatten(o3_lw_t *lw, MlirValue value, const o3_shape_t *from, c
                          O3_ATTRS({"reassociation", one_group(lw->context, from->rank)}));
 }
 
+/* Upstream's expansion of one dimension into several can have one dynamic size only. */
+static MlirValue reshape_at_run(o3_lw_t *lw, MlirValue value, const o3_shape_t *to) {
+  MlirType index = o3_build_index_type(&lw->builder), element = o3_type_element(mlirValueGetType(value));
+  MlirValue sizes[O3_IR_MAX_RANK];
+  int64_t rank = to->rank;
+  for (int i = 0; i < to->rank; ++i) sizes[i] = o3_lw_size(lw, to->dims[i]);
+  MlirValue shape = o3_build1(&lw->builder, "tensor.from_elements", o3_tensor_type(1, &rank, index), to->rank, sizes);
+  return o3_build1(&lw->builder, "tensor.reshape", o3_shape_type(to, element), O3_VALUES(value, shape));
+}
+
 static MlirValue unflatten(o3_lw_t *lw, MlirValue value, const o3_shape_t *to) {
   MlirType element = o3_type_element(mlirValueGetType(value));
   MlirValue operands[O3_IR_MAX_RANK + 1] = {value};
@@ -301,6 +311,7 @@ static MlirValue unflatten(o3_lw_t *lw, MlirValue value, const o3_shape_t *to) {
     return o3_build1_attrs(&lw->builder, "tensor.collapse_shape", o3_shape_type(to, element), O3_VALUES(value),
                            O3_ATTRS({"reassociation", one_group(lw->context, 0)}));
   int count = dynamic_sizes(lw, to, operands + 1);
+  if (count > 1) return reshape_at_run(lw, value, to);
   for (int i = 0; i < to->rank; ++i) {
     if (!o3_expr_is_const(to->dims[i], &sizes[i])) sizes[i] = mlirShapedTypeGetDynamicSize();
   }

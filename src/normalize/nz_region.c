@@ -527,6 +527,27 @@ static o3_status_t finish_loop(o3_nz_t *nz, loop_t *loop, MlirValue *results) {
   return NULL;
 }
 
+/* A loop of one iteration is its body. */
+static o3_status_t run_once(o3_nz_t *nz, const o3_nz_loop_t *spec, MlirValue *results) {
+  MlirValue slices[O3_NZ_MAX_CARRIED] = {{0}};
+  o3_nz_iteration_t iteration = {.number = o3_expr_const(nz->context, 0),
+                                 .condition = o3_nz_scalar(nz, o3_nz_i1(nz), 1),
+                                 .carried = spec->inits,
+                                 .next = results,
+                                 .scans = slices};
+  for (int i = 0; i < spec->num_carried; ++i) results[i] = (MlirValue){0};
+  O3_TRY(spec->body(nz, spec->context, &iteration));
+  for (int i = 0; i < spec->num_carried; ++i) {
+    if (mlirValueIsNull(results[i]))
+      return o3_nz_invalid(nz, "the loop's body does not give carried value %d", i);
+  }
+  for (int i = 0; i < spec->num_scans; ++i) {
+    int axis = o3_nz_axis(nz, spec->scans[i].axis, o3_nz_rank(nz, slices[i]) + 1);
+    results[spec->num_carried + i] = o3_nz_unsqueeze(nz, slices[i], 1, (int64_t[]){axis});
+  }
+  return NULL;
+}
+
 o3_status_t o3_nz_loop(o3_nz_t *nz, const o3_nz_loop_t *spec, MlirValue *results) {
   loop_t *loop = O3_ARENA_NEW(nz->arena, loop_t);
   bool known = false;
@@ -536,6 +557,7 @@ o3_status_t o3_nz_loop(o3_nz_t *nz, const o3_nz_loop_t *spec, MlirValue *results
     return o3_nz_unsupported(nz, "a loop that carries %d values and gathers %d, at most %d are",
                              spec->num_carried, spec->num_scans, O3_NZ_MAX_CARRIED);
   bool runs = mlirValueIsNull(spec->condition) || (o3_nz_is_known_bool(nz, spec->condition, &known) && known);
+  if (runs && spec->trip.ptr && o3_expr_equals_const(spec->trip, 1)) return run_once(nz, spec, results);
   loop->spec = spec;
   loop->is_while = !spec->trip.ptr || !runs;
   for (int i = 0; i < spec->num_carried; ++i) {

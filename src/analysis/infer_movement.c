@@ -46,3 +46,38 @@ o3_status_t o3_infer_transpose(o3_infer_t *in) {
   if (x->elements) permute_elements(in, perm);
   return NULL;
 }
+
+o3_status_t o3_infer_reverse(o3_infer_t *in) {
+  const o3_fact_t *x = in->operands[0];
+  in->num_results = 1;
+  in->results[0] = (o3_fact_t){.element = x->element, .shape = x->shape};
+  return NULL;
+}
+
+static o3_status_t data_size(o3_infer_t *in, MlirAffineExpr *size) {
+  *size = o3_symbols_data(in->symbols);
+  if (size->ptr) return NULL;
+  return o3_status_create(O3_STATUS_OUT_OF_MEMORY, "%s: out of memory", in->who);
+}
+
+/* One row for each dimension, one column for each element that is not zero. */
+o3_status_t o3_infer_nonzero(o3_infer_t *in) {
+  o3_shape_t shape = {.rank = 2, .dims = {o3_expr_const(in->context, in->operands[0]->shape.rank)}};
+  O3_TRY(data_size(in, &shape.dims[1]));
+  in->num_results = 1;
+  in->results[0] = (o3_fact_t){.element = mlirIntegerTypeGet(in->context, 64), .shape = shape};
+  return NULL;
+}
+
+/* Of n rows: the first row of each group of equal ones, the group of each row, the size of each group. */
+o3_status_t o3_infer_unique(o3_infer_t *in) {
+  const o3_shape_t *x = &in->operands[0]->shape;
+  MlirAffineExpr groups;
+  if (x->rank != 2) return o3_infer_error(in, "unique rows of a tensor of rank %d, 2 expected", x->rank);
+  O3_TRY(data_size(in, &groups));
+  in->num_results = 3;
+  for (int i = 0; i < 3; ++i)
+    in->results[i] = (o3_fact_t){.element = mlirIntegerTypeGet(in->context, 64),
+                                 .shape = {.rank = 1, .dims = {i == 1 ? x->dims[0] : groups}}};
+  return NULL;
+}

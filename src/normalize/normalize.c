@@ -154,12 +154,12 @@ static o3_status_t convert_node(o3_nz_t *nz, MlirOperation op) {
 static o3_status_t convert_initializer(o3_nz_t *nz, MlirOperation op) {
   nz->builder.location = mlirOperationGetLocation(op);
   MlirAttribute value = o3_op_attr(op, "value");
-  if (mlirAttributeIsNull(value) || !mlirAttributeIsAElements(value)) {
+  bool sparse = !mlirAttributeIsNull(value) && mlirAttributeIsADictionary(value);
+  if (!sparse && (mlirAttributeIsNull(value) || !mlirAttributeIsAElements(value))) {
     MlirStringRef name = o3_op_string(op, "name");
-    return o3_status_create(O3_STATUS_UNSUPPORTED, "initializer '%.*s' is sparse, which is not supported yet",
-                            O3_STR_ARGS(name));
+    return o3_status_create(O3_STATUS_UNSUPPORTED, "initializer '%.*s' is no tensor of numbers", O3_STR_ARGS(name));
   }
-  MlirValue constant = o3_nz_constant(nz, value);
+  MlirValue constant = sparse ? o3_nz_sparse_constant(nz, value) : o3_nz_constant(nz, value);
   O3_TRY(take_failure(nz, NULL));
   return bind_tensor(nz, mlirOperationGetResult(op, 0), constant);
 }

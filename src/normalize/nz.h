@@ -115,6 +115,8 @@ const void *o3_nz_const_data(const o3_nz_t *nz, MlirValue value, size_t *bytes);
 /* ---- Constants ---- */
 
 MlirValue o3_nz_constant(o3_nz_t *nz, MlirAttribute elements); /* o3.constant of an elements attribute */
+/* o3.constant of the importer's {values, indices, dims} of a sparse tensor, with its zeros put in. */
+MlirValue o3_nz_sparse_constant(o3_nz_t *nz, MlirAttribute sparse);
 MlirValue o3_nz_scalar(o3_nz_t *nz, MlirType element, double value); /* rank 0 */
 MlirValue o3_nz_like(o3_nz_t *nz, MlirValue x, double value);        /* scalar of x's element type */
 MlirValue o3_nz_i64s(o3_nz_t *nz, int count, const int64_t *values); /* 1-D */

@@ -1,24 +1,5 @@
-/* Constants, shapes and ops that only rearrange them. */
+/* The shape of a tensor, and ops that rearrange it. */
 #include "normalize/nz.h"
-
-/* One of: value, value_float(s), value_int(s). Strings and sparse values have no tensor here. */
-o3_status_t o3_onnx_constant(o3_nz_t *nz, o3_node_t *node) {
-  MlirAttribute value = o3_node_attr(node, "value");
-  int64_t ints[O3_FACT_MAX_ELEMENTS];
-  if (!mlirAttributeIsNull(value) && mlirAttributeIsAElements(value)) {
-    node->outputs[0] = o3_nz_constant(nz, value);
-  } else if (o3_node_has_attr(node, "value_float")) {
-    node->outputs[0] = o3_nz_scalar(nz, o3_nz_f32(nz), o3_node_float(node, "value_float", 0));
-  } else if (o3_node_has_attr(node, "value_int")) {
-    node->outputs[0] = o3_nz_scalar(nz, o3_nz_i64(nz), (double)o3_node_int(node, "value_int", 0));
-  } else if (o3_node_has_attr(node, "value_ints")) {
-    int count = o3_node_ints(nz, node, "value_ints", ints, O3_FACT_MAX_ELEMENTS);
-    node->outputs[0] = o3_nz_i64s(nz, count, ints);
-  } else {
-    return o3_nz_unsupported(nz, "a constant that is no dense tensor of numbers is not supported");
-  }
-  return NULL;
-}
 
 o3_status_t o3_onnx_identity(o3_nz_t *nz, o3_node_t *node) {
   const o3_binding_t *binding = o3_node_binding(nz, node, 0);
@@ -39,6 +20,13 @@ o3_status_t o3_onnx_shape(o3_nz_t *nz, o3_node_t *node) {
   if (end > rank) end = rank;
   for (int64_t i = start; i < end; ++i) dims[count++] = o3_nz_dim(nz, x, (int)i);
   node->outputs[0] = o3_nz_sizes(nz, count, dims, false);
+  return NULL;
+}
+
+o3_status_t o3_onnx_size(o3_nz_t *nz, o3_node_t *node) {
+  const o3_fact_t *fact = o3_nz_fact(nz, o3_node_input(node, 0));
+  MlirAffineExpr size = o3_shape_product(nz->context, &fact->shape, 0, fact->shape.rank);
+  node->outputs[0] = o3_nz_sizes(nz, 1, &size, true);
   return NULL;
 }
 

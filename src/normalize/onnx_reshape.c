@@ -40,17 +40,44 @@ static o3_status_t squeeze_all(o3_nz_t *nz, o3_node_t *node, MlirValue x) {
   return NULL;
 }
 
+/* The sizes of x's dimensions that are not among |axes|, in order: each goes to the place that the kept ones before
+ * it leave. */
+static MlirValue squeezed_sizes(o3_nz_t *nz, MlirValue x, MlirValue axes, int rank) {
+  int64_t places[O3_IR_MAX_RANK];
+  int x_rank = o3_nz_rank(nz, x);
+  MlirValue zero = o3_onnx_i64(nz, 0), one = o3_onnx_i64(nz, 1), place = zero, dims = o3_onnx_dims(nz, x);
+  MlirValue dropped = o3_nz_broadcast(nz, zero, &o3_nz_fact(nz, axes)->shape);
+  MlirValue kept = o3_onnx_axes_spread(nz, axes, dropped, o3_nz_broadcast(nz, one, &o3_nz_fact(nz, dims)->shape), x_rank);
+  for (int i = 0; i < rank; ++i) places[i] = i;
+  MlirValue all = o3_nz_i64s(nz, rank, places), sizes = all;
+  for (int i = 0; i < x_rank; ++i) {
+    MlirValue own = o3_onnx_entry(nz, kept, i);
+    MlirValue here = o3_nz_binary(nz, "o3.and", o3_nz_binary(nz, "o3.equal", all, place),
+                                  o3_nz_binary(nz, "o3.equal", own, one));
+    sizes = o3_nz_select(nz, here, o3_onnx_entry(nz, dims, i), sizes);
+    place = o3_nz_binary(nz, "o3.add", place, own);
+  }
+  return sizes;
+}
+
+static o3_status_t squeeze_at_run(o3_nz_t *nz, o3_node_t *node, MlirValue x, MlirValue axes) {
+  o3_shape_t shape;
+  int64_t rank = o3_nz_rank(nz, x) - o3_nz_static_dim(nz, axes, 0, "the number of axes");
+  if (o3_nz_failed(nz)) return NULL;
+  if (rank < 0) return o3_nz_invalid(nz, "more axes than dimensions");
+  MlirValue sizes = squeezed_sizes(nz, x, axes, (int)rank);
+  shape.rank = o3_nz_bind_sizes(nz, sizes, "the shape", shape.dims, O3_IR_MAX_RANK);
+  if (shape.rank >= 0) node->outputs[0] = o3_nz_reshape(nz, x, &shape);
+  return NULL;
+}
+
 o3_status_t o3_onnx_squeeze(o3_nz_t *nz, o3_node_t *node) {
   int64_t axes[O3_IR_MAX_RANK];
   MlirValue x = o3_node_input(node, 0);
   MlirValue list = o3_onnx_list_read(nz, node, (o3_onnx_list_t){"axes", 1, 13});
   if (mlirValueIsNull(list)) return squeeze_all(nz, node, x);
   int count = o3_onnx_axes_const(nz, list, o3_nz_rank(nz, x), axes);
-  if (count < 0) { /* only dimensions of size 1 can be meant */
-    count = dims_of_one(nz, x, axes);
-    if (!o3_expr_equals_const(o3_nz_dim(nz, list, 0), count))
-      return o3_nz_unsupported(nz, "axes that only the run knows must be all the dimensions of size 1");
-  }
+  if (count < 0) return squeeze_at_run(nz, node, x, list);
   for (int i = 0; i < count && !o3_nz_failed(nz); ++i) {
     MlirAffineExpr one = o3_expr_const(nz->context, 1);
     if (!o3_symbols_require_equal(nz->symbols, o3_nz_dim(nz, x, (int)axes[i]), one, nz->who))

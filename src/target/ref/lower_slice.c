@@ -54,11 +54,11 @@ static MlirValue build_box(o3_lw_t *lw, const char *name, MlirType type, int cou
                                    mlirDenseI32ArrayGet(lw->context, num_segments, segments)}));
 }
 
-static bool is_empty(const o3_shape_t *shape) {
-  for (int i = 0; i < shape->rank; ++i) {
-    if (o3_expr_equals_const(shape->dims[i], 0)) return true;
-  }
-  return false;
+/* MLIR's verifier refuses a start behind the end, even of a slice of nothing. */
+static bool takes_nothing(const o3_shape_t *x, const o3_shape_t *y, int dim, MlirAffineExpr start) {
+  int64_t size, at;
+  if (o3_expr_equals_const(y->dims[dim], 0)) return true;
+  return o3_expr_is_const(x->dims[dim], &size) && o3_expr_is_const(start, &at) && at >= size;
 }
 
 /* ---- Slices ---- */
@@ -90,52 +90,59 @@ static bool all_positive(int count, const int64_t *values) {
   return true;
 }
 
-static void whole_box(o3_lw_t *lw, const o3_shape_t *sizes, box_t *box) {
-  box->rank = sizes->rank;
-  for (int i = 0; i < sizes->rank; ++i) {
-    box_number(box, STRIDES, i, 1);
-    box_expr(lw, box, SIZES, i, sizes->dims[i]);
+static MlirValue slice_box(o3_lw_t *lw, MlirValue x, const o3_shape_t *shape, const MlirAffineExpr *starts,
+                           const int64_t *steps) {
+  box_t box = {.rank = shape->rank};
+  for (int i = 0; i < shape->rank; ++i) {
+    box_expr(lw, &box, OFFSETS, i, starts[i]);
+    box_expr(lw, &box, SIZES, i, shape->dims[i]);
+    box_number(&box, STRIDES, i, steps[i]);
   }
+  MlirType type = o3_shape_type(shape, o3_type_element(mlirValueGetType(x)));
+  return build_box(lw, "tensor.extract_slice", type, 1, &x, &box);
 }
 
-/* Dynamic numbers stand in the order of the dimensions: axes may come in any. */
-static int axis_of(int count, const int64_t *axes, int dim) {
-  for (int i = 0; i < count; ++i) {
-    if (axes[i] == dim) return i;
+static MlirValue slice_elements(o3_lw_t *lw, MlirValue x, const o3_shape_t *shape, const MlirAffineExpr *starts,
+                                const int64_t *steps) {
+  strided_t slice = {.x = x, .rank = shape->rank};
+  for (int i = 0; i < shape->rank; ++i) {
+    slice.starts[i] = o3_lw_size(lw, starts[i]);
+    slice.steps[i] = o3_build_index(&lw->builder, steps[i]);
   }
-  return -1;
+  return o3_lw_generate(lw, shape, o3_type_element(mlirValueGetType(x)), strided_body, &slice);
+}
+
+/* Start and step for every dimension. */
+static void read_slice(o3_lw_t *lw, MlirOperation op, int rank, MlirAffineExpr *starts, int64_t *steps) {
+  int64_t axes[O3_IR_MAX_RANK], given[O3_IR_MAX_RANK];
+  int count = o3_op_ints(op, "axes", axes, O3_IR_MAX_RANK);
+  MlirAffineMap map = mlirAffineMapAttrGetValue(o3_op_attr(op, "starts"));
+  o3_op_ints(op, "steps", given, O3_IR_MAX_RANK);
+  for (int i = 0; i < rank; ++i) {
+    starts[i] = o3_expr_const(lw->context, 0);
+    steps[i] = 1;
+  }
+  for (int i = 0; i < count; ++i) {
+    starts[axes[i]] = o3_symbols_resolve(lw->symbols, mlirAffineMapGetResult(map, i));
+    steps[axes[i]] = given[i];
+  }
 }
 
 o3_status_t o3_lower_slice(o3_lw_t *lw, MlirOperation op, const MlirValue *operands, MlirValue *results) {
-  int64_t axes[O3_IR_MAX_RANK], steps[O3_IR_MAX_RANK];
-  o3_shape_t shape;
-  int count = o3_op_ints(op, "axes", axes, O3_IR_MAX_RANK);
-  MlirAffineMap starts = mlirAffineMapAttrGetValue(o3_op_attr(op, "starts"));
-  MlirType element = o3_lw_new_element(op, 0);
-  o3_op_ints(op, "steps", steps, O3_IR_MAX_RANK);
-  o3_lw_result_shape(lw, op, 0, &shape);
-  if (is_empty(&shape)) {
-    results[0] = o3_lw_empty(lw, &shape, element);
-    return NULL;
+  int64_t steps[O3_IR_MAX_RANK];
+  MlirAffineExpr starts[O3_IR_MAX_RANK];
+  o3_shape_t x, y;
+  bool nothing = false;
+  o3_lw_operand_shape(lw, op, 0, &x);
+  o3_lw_result_shape(lw, op, 0, &y);
+  read_slice(lw, op, y.rank, starts, steps);
+  for (int i = 0; i < y.rank; ++i) nothing = nothing || takes_nothing(&x, &y, i, starts[i]);
+  if (nothing) {
+    results[0] = o3_lw_empty(lw, &y, o3_lw_new_element(op, 0));
+  } else {
+    bool forward = all_positive(y.rank, steps);
+    results[0] = (forward ? slice_box : slice_elements)(lw, operands[0], &y, starts, steps);
   }
-  box_t box = {0};
-  strided_t slice = {.x = operands[0], .rank = shape.rank};
-  bool forward = all_positive(count, steps);
-  if (forward) whole_box(lw, &shape, &box);
-  for (int i = 0; i < shape.rank; ++i) {
-    int k = axis_of(count, axes, i);
-    MlirAffineExpr start = k < 0 ? o3_expr_const(lw->context, 0)
-                                 : o3_symbols_resolve(lw->symbols, mlirAffineMapGetResult(starts, k));
-    if (forward) {
-      box_expr(lw, &box, OFFSETS, i, start);
-      box_number(&box, STRIDES, i, k < 0 ? 1 : steps[k]);
-    } else if (k >= 0) {
-      slice.starts[i] = o3_lw_size(lw, start);
-      slice.steps[i] = o3_build_index(&lw->builder, steps[k]);
-    }
-  }
-  results[0] = forward ? build_box(lw, "tensor.extract_slice", o3_shape_type(&shape, element), 1, operands, &box)
-                       : o3_lw_generate(lw, &shape, element, strided_body, &slice);
   return NULL;
 }
 

@@ -112,12 +112,9 @@ static MlirValue slot(o3_builder_t *b, MlirValue context, int64_t offset) {
                {"elem_type", o3_attr_type(mlirIntegerTypeGet(b->context, 8))}));
 }
 
-/* Constants and addresses of globals are made anew instead. */
-static bool is_remade(MlirValue value) {
-  MlirOperation def = o3_value_def(value);
-  return o3_op_is(def, "arith.constant") || o3_op_is(def, "memref.get_global") ||
-         o3_op_is(def, "llvm.mlir.addressof") || o3_op_is(def, "func.constant");
-}
+/* Constants are made anew instead. Addresses of globals are not: functions that differ in nothing else are
+ * one (cpu-share-kernels). */
+static bool is_remade(MlirValue value) { return o3_op_is(o3_value_def(value), "arith.constant"); }
 
 static void store_captures(outline_t *self, o3_builder_t *b, const loop_t *loop, MlirValue memory) {
   int64_t offset = 0;

@@ -63,6 +63,45 @@ static o3_status_t replace_copy(MlirOperation op, void *unused) {
   return NULL;
 }
 
+/* Strides that are not known may still be said to differ: those of a row-major type follow from its sizes, which
+ * a cast from a part of a larger buffer does not have. */
+static bool is_false_cast(MlirOperation op) {
+  if (!o3_op_is(op, "memref.cast")) return false;
+  MlirType from = mlirValueGetType(mlirOperationGetOperand(op, 0));
+  MlirType to = mlirValueGetType(mlirOperationGetResult(op, 0));
+  if (!mlirTypeIsAMemRef(from) || !mlirTypeIsAMemRef(to)) return false;
+  bool row_major = mlirAffineMapIsIdentity(mlirMemRefTypeGetAffineMap(to));
+  if (!row_major || mlirAffineMapIsIdentity(mlirMemRefTypeGetAffineMap(from))) return false;
+  for (int i = 1; i < o3_type_rank(to); ++i) {
+    if (o3_type_dim(to, i) < 0) return true;
+  }
+  return false;
+}
+
+/* Upstream casts a subview to a row-major type with `?` sizes where it should copy. */
+static o3_status_t copy_false_cast(MlirOperation op, void *unused) {
+  (void)unused;
+  if (!is_false_cast(op)) return NULL;
+  MlirValue from = mlirOperationGetOperand(op, 0), cast = mlirOperationGetResult(op, 0), sizes[O3_IR_MAX_RANK];
+  MlirType type = mlirValueGetType(cast);
+  o3_builder_t builder = o3_builder_before(op);
+  int count = 0;
+  for (int i = 0; i < o3_type_rank(type); ++i) {
+    if (o3_type_dim(type, i) >= 0) continue;
+    MlirValue dim = o3_build_index(&builder, i);
+    sizes[count++] = o3_build1(&builder, "memref.dim", o3_build_index_type(&builder), O3_VALUES(from, dim));
+  }
+  const int32_t segments[2] = {count, 0};
+  MlirValue copy = o3_build1_attrs(
+      &builder, "memref.alloc", type, count, sizes,
+      O3_ATTRS({"alignment", o3_attr_i64(builder.context, O3_CPU_ALIGNMENT)},
+               {"operandSegmentSizes", mlirDenseI32ArrayGet(builder.context, 2, segments)}));
+  o3_build0(&builder, "memref.copy", O3_VALUES(from, copy));
+  mlirValueReplaceAllUsesOfWith(cast, copy);
+  mlirOperationDestroy(op);
+  return NULL;
+}
+
 o3_status_t o3_cpu_bufferize(o3_pass_env_t *env, MlirModule module) {
   if (mlirOperationIsNull(o3_module_func(module, "main")))
     return o3_status_create(O3_STATUS_INVALID_MODEL, "the module has no function @main");
@@ -74,6 +113,7 @@ o3_status_t o3_cpu_bufferize(o3_pass_env_t *env, MlirModule module) {
       "one-shot-bufferize{bufferize-function-boundaries function-boundary-type-conversion=identity-layout-map "
       "allow-return-allocs-from-loops buffer-alignment=64},"
       "canonicalize,cse)"));
+  O3_TRY(o3_walk(mlirModuleGetOperation(module), copy_false_cast, NULL));
   O3_TRY(o3_walk(mlirModuleGetOperation(module), replace_copy, NULL));
   return o3_ir_run_pipeline(module, "builtin.module(linalg-generalize-named-ops,canonicalize,cse)");
 }

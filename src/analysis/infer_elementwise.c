@@ -93,28 +93,55 @@ static void set_number(MlirContext context, MlirType type, double number, o3_ele
   }
 }
 
-/* Symbolic division is exact only for what cannot be negative; comparisons of expressions are decided when
- * their difference is constant. */
-static void evaluate_exprs(int evaluator, MlirContext context, const o3_element_t *a, const o3_element_t *b,
-                           o3_element_t *out) {
-  const char *op = EVALUATORS[evaluator].op;
-  int64_t difference;
-  if (EVALUATORS[evaluator].expr) {
-    bool division = strcmp(op, "o3.div") == 0;
-    if (division && !(o3_expr_at_least(a->expr, 0) && o3_expr_at_least(b->expr, 0))) return;
-    if (division && o3_expr_equals_const(b->expr, 0)) return;
-    *out = (o3_element_t){.kind = O3_ELEMENT_EXPR, .expr = EVALUATORS[evaluator].expr(a->expr, b->expr)};
-  } else if (o3_expr_is_const(o3_expr_sub(a->expr, b->expr), &difference)) {
-    bool known = strcmp(op, "o3.equal") == 0 || strncmp(op, "o3.less", 7) == 0;
-    double pair[2] = {(double)difference, 0};
-    if (known) set_number(context, mlirIntegerTypeGet(context, 1), EVALUATORS[evaluator].number(pair), out);
-  } else if (strcmp(op, "o3.equal") == 0 && o3_expr_at_least(a->expr, 0) && o3_expr_equals_const(b->expr, -1)) {
-    set_number(context, mlirIntegerTypeGet(context, 1), 0, out); /* a size is never -1 */
+static void set_bool(MlirContext context, bool value, o3_element_t *out) {
+  *out = (o3_element_t){.kind = O3_ELEMENT_EXPR, .expr = o3_expr_const(context, value)};
+}
+
+/* Comparisons are decided when the difference has a bound on the right side of 0. */
+static void compare_exprs(const char *op, MlirContext context, MlirAffineExpr a, MlirAffineExpr b,
+                          o3_element_t *out) {
+  MlirAffineExpr behind = o3_expr_sub(b, a), ahead = o3_expr_sub(a, b);
+  bool less = o3_expr_at_least(behind, 1), greater = o3_expr_at_least(ahead, 1);
+  bool at_most = o3_expr_at_least(behind, 0), at_least = o3_expr_at_least(ahead, 0);
+  if (strcmp(op, "o3.equal") == 0) {
+    if (less || greater || o3_expr_equal(a, b)) set_bool(context, o3_expr_equal(a, b), out);
+  } else if (strcmp(op, "o3.less") == 0) {
+    if (less || at_least) set_bool(context, less, out);
+  } else if (strcmp(op, "o3.less_equal") == 0) {
+    if (at_most || greater) set_bool(context, at_most, out);
   }
 }
 
-static void evaluate(int evaluator, MlirContext context, MlirType operand_type, MlirType type, int arity,
-                     const o3_element_t *const *operands, o3_element_t *out) {
+/* Symbolic division is exact only for what cannot be negative. */
+static void evaluate_exprs(int evaluator, o3_infer_t *in, MlirAffineExpr a, MlirAffineExpr b, o3_element_t *out) {
+  const char *op = EVALUATORS[evaluator].op;
+  MlirAffineExpr result = {0};
+  if (strcmp(op, "o3.max") == 0) {
+    result = o3_symbols_max(in->symbols, a, b);
+  } else if (strcmp(op, "o3.min") == 0) {
+    result = o3_symbols_min(in->symbols, a, b);
+  } else if (strcmp(op, "o3.div") == 0) {
+    if (o3_expr_at_least(a, 0) && o3_expr_at_least(b, 1)) result = o3_expr_floor_div(a, b);
+  } else if (EVALUATORS[evaluator].expr) {
+    result = EVALUATORS[evaluator].expr(a, b);
+  }
+  if (result.ptr) *out = (o3_element_t){.kind = O3_ELEMENT_EXPR, .expr = result};
+  compare_exprs(op, in->context, a, b, out);
+}
+
+static void evaluate_expr(int evaluator, MlirAffineExpr x, o3_element_t *out) {
+  const char *op = EVALUATORS[evaluator].op;
+  MlirAffineExpr negated = o3_expr_sub(o3_expr_const(mlirAffineExprGetContext(x), 0), x);
+  if (strcmp(op, "o3.neg") == 0) *out = (o3_element_t){.kind = O3_ELEMENT_EXPR, .expr = negated};
+  if (strcmp(op, "o3.abs") != 0) return;
+  if (o3_expr_at_least(x, 0)) *out = (o3_element_t){.kind = O3_ELEMENT_EXPR, .expr = x};
+  if (o3_expr_at_least(negated, 0)) *out = (o3_element_t){.kind = O3_ELEMENT_EXPR, .expr = negated};
+}
+
+static void evaluate(int evaluator, o3_infer_t *in, const o3_element_t *const *operands, o3_element_t *out) {
+  MlirContext context = in->context;
+  MlirType operand_type = in->operands[0]->element, type = in->results[0].element;
+  int arity = in->num_operands;
   double numbers[2];
   bool known = true;
   bool is_bool = o3_type_is_bool(operand_type), is_float = o3_type_is_float(operand_type);
@@ -128,7 +155,9 @@ static void evaluate(int evaluator, MlirContext context, MlirType operand_type, 
   } else if (known) {
     set_number(context, type, EVALUATORS[evaluator].number(numbers), out);
   } else if (arity == 2 && operands[0]->kind == O3_ELEMENT_EXPR && operands[1]->kind == O3_ELEMENT_EXPR) {
-    evaluate_exprs(evaluator, context, operands[0], operands[1], out);
+    evaluate_exprs(evaluator, in, operands[0]->expr, operands[1]->expr, out);
+  } else if (arity == 1 && operands[0]->kind == O3_ELEMENT_EXPR) {
+    evaluate_expr(evaluator, operands[0]->expr, out);
   }
 }
 
@@ -167,8 +196,7 @@ static void compute_elements(o3_infer_t *in) {
   for (int64_t i = 0; i < count; ++i) {
     const o3_element_t *operands[2];
     for (int k = 0; k < in->num_operands; ++k) operands[k] = element_at(in->operands[k], &result->shape, i);
-    evaluate(evaluator, in->context, in->operands[0]->element, result->element, in->num_operands, operands,
-             &elements[i]);
+    evaluate(evaluator, in, operands, &elements[i]);
   }
   result->elements = elements;
   result->num_elements = (int)count;

@@ -272,14 +272,23 @@ static const o3_shape_override_t *find_override(const o3_nz_t *nz, const char *i
   return NULL;
 }
 
+/* What exporters write for a size of which nothing is known: dimensions called so are not the same. */
+static bool is_placeholder(MlirStringRef text) {
+  static const char *const PLACEHOLDERS[] = {"", "?", "-1", "None"};
+  for (size_t i = 0; i < sizeof(PLACEHOLDERS) / sizeof(PLACEHOLDERS[0]); ++i) {
+    if (o3_str_equal(text, PLACEHOLDERS[i])) return true;
+  }
+  return false;
+}
+
 /* The size of a named dimension: --dim's, or its symbol. */
 static MlirAffineExpr named_dim(o3_nz_t *nz, MlirAttribute names, int dim, const char *input) {
   MlirAttribute item = mlirAttributeIsNull(names) || dim >= mlirArrayAttrGetNumElements(names)
                            ? mlirAttributeGetNull()
                            : mlirArrayAttrGetElement(names, dim);
-  MlirStringRef text = mlirAttributeIsNull(item) ? (MlirStringRef){0} : mlirStringAttrGetValue(item);
-  const char *name = text.length ? o3_arena_strndup(nz->arena, text.data, text.length)
-                                 : o3_arena_printf(nz->arena, "%s.d%d", input, dim);
+  MlirStringRef text = mlirAttributeIsNull(item) ? O3_STR("") : mlirStringAttrGetValue(item);
+  const char *name = is_placeholder(text) ? o3_arena_printf(nz->arena, "%s.d%d", input, dim)
+                                          : o3_arena_strndup(nz->arena, text.data, text.length);
   for (int i = 0; name && i < nz->env->num_dims; ++i) {
     if (strcmp(nz->env->dims[i].name, name) == 0) return o3_expr_const(nz->context, nz->env->dims[i].size);
   }

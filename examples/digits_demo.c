@@ -57,14 +57,14 @@ static void draw_pair(int upper, int lower) {
     printf("\033[38;5;%d;48;5;%dm\u2580\033[0m", 232 + upper * 23 / INK_MAX, 232 + lower * 23 / INK_MAX);
   } else {
     static const char *const BLOCKS[] = {" ", "\u2584", "\u2580", "\u2588"};
-    fputs(BLOCKS[2 * (upper > INK_MAX / 2) + (lower > INK_MAX / 2)], stdout);
+    fputs(BLOCKS[2 * (upper > INK_MAX / 3) + (lower > INK_MAX / 3)], stdout);
   }
 }
 
 static void show(o3_session_t *session, const unsigned char *images, const unsigned char *labels,
                  size_t count) {
   const unsigned char *chosen[CLASSES] = {NULL};
-  for (size_t i = count; i-- > 0;) chosen[labels[i] % CLASSES] = images + i * PIXELS;
+  for (size_t i = 0; i < count; ++i) chosen[labels[i] % CLASSES] = images + i * PIXELS;
   for (int row = 0; row < SIDE; row += 2) {
     for (int digit = 0; digit < CLASSES; ++digit)
       for (int column = 0; chosen[digit] && column < SIDE; ++column)

@@ -113,9 +113,11 @@ static int run(const opt_options_t *options, o3_arena_t *arena) {
 }
 
 static int usage_error(o3_status_t status) {
-  fprintf(stderr, "o3-opt: error: %s; o3-opt --help tells more\n", o3_status_message(status));
+  bool usage = o3_status_code(status) != O3_STATUS_OUT_OF_MEMORY;
+  fprintf(stderr, "o3-opt: error: %s%s\n", o3_status_message(status),
+          usage ? "; o3-opt --help tells more" : "");
   o3_status_destroy(status);
-  return EXIT_USAGE;
+  return usage ? EXIT_USAGE : EXIT_FAILED;
 }
 
 int main(int argc, char **argv) {

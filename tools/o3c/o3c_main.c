@@ -81,9 +81,10 @@ static int print_version(void) {
 }
 
 static int usage_error(o3_status_t status) {
-  fprintf(stderr, "o3c: error: %s; o3c --help tells more\n", o3_status_message(status));
+  bool usage = o3_status_code(status) != O3_STATUS_OUT_OF_MEMORY;
+  fprintf(stderr, "o3c: error: %s%s\n", o3_status_message(status), usage ? "; o3c --help tells more" : "");
   o3_status_destroy(status);
-  return EXIT_USAGE;
+  return usage ? EXIT_USAGE : EXIT_FAILED;
 }
 
 static int run(o3c_options_t *options) {

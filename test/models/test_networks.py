@@ -1,0 +1,103 @@
+"""The networks that are tested and measured: how each is made or fetched, and what it is fed with.
+
+Models lie in $O3_BUILD/models. Those that are made are made again when their generator changes; those of PP-OCR
+come from a Python package on the package index, whose hash is known.
+"""
+
+import hashlib
+import importlib
+import os
+import subprocess
+import sys
+import zipfile
+
+import numpy as np
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+BUILD = os.environ.get("O3_BUILD", os.path.join(ROOT, "build"))
+FOLDER = os.path.join(BUILD, "models")
+
+OCR_PACKAGE = "rapidocr-onnxruntime==1.4.4"
+OCR_SHA256 = "971d7d5f223a7a808662229df1ef69893809d8457d834e6373d3854bc1782cbf"
+OCR_FILES = {"ppocr_det": "ch_PP-OCRv4_det_infer.onnx", "ppocr_rec": "ch_PP-OCRv4_rec_infer.onnx",
+             "ppocr_cls": "ch_ppocr_mobile_v2.0_cls_infer.onnx"}
+
+
+class Unavailable(Exception):
+    """A model that cannot be had here, and why."""
+
+
+def stamp_of(generator):
+    digest = hashlib.sha256()
+    for name in (generator, "model_builder"):
+        with open(os.path.join(HERE, f"{name}.py"), "rb") as file:
+            digest.update(file.read())
+    return digest.hexdigest()[:16]
+
+
+def made(generator):
+    """The path of the model that |generator|.py builds."""
+    path = os.path.join(FOLDER, f"{generator.removeprefix('make_')}-{stamp_of(generator)}.onnx")
+    if not os.path.exists(path):
+        os.makedirs(FOLDER, exist_ok=True)
+        temporary = f"{path}.{os.getpid()}"
+        importlib.import_module(generator).build().save(temporary)
+        os.replace(temporary, path)
+    return path
+
+
+def fetch_ocr():
+    command = [sys.executable, "-m", "pip", "download", "--disable-pip-version-check", "--no-deps", "-q", "-d", FOLDER,
+               OCR_PACKAGE]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    wheels = [name for name in os.listdir(FOLDER) if name.startswith("rapidocr_onnxruntime-1.4.4") and name.endswith(".whl")]
+    if ended.returncode or not wheels:
+        raise Unavailable(f"{OCR_PACKAGE} cannot be downloaded: {(ended.stderr.strip().splitlines() or ['no wheel'])[-1]}")
+    wheel = os.path.join(FOLDER, wheels[0])
+    with open(wheel, "rb") as file:
+        found = hashlib.sha256(file.read()).hexdigest()
+    if found != OCR_SHA256:
+        raise ValueError(f"{wheel}: its SHA-256 is {found}, {OCR_SHA256} is expected")
+    with zipfile.ZipFile(wheel) as archive:
+        for name in OCR_FILES.values():
+            with archive.open(f"rapidocr_onnxruntime/models/{name}") as source, \
+                    open(os.path.join(FOLDER, name), "wb") as target:
+                target.write(source.read())
+    os.unlink(wheel)
+
+
+def ocr(name):
+    path = os.path.join(FOLDER, OCR_FILES[name])
+    if not os.path.exists(path):
+        os.makedirs(FOLDER, exist_ok=True)
+        fetch_ocr()
+    return path
+
+
+def images(batch, height, width):
+    rng = np.random.default_rng([batch, height, width])
+    return {"image": rng.standard_normal((batch, 3, height, width), np.float32)}
+
+
+def sentences(batch, length):
+    rng = np.random.default_rng([batch, length])
+    mask = (np.arange(length) < rng.integers(length // 2, length + 1, (batch, 1))).astype(np.int64)
+    return {"input_ids": rng.integers(0, 30522, (batch, length)), "attention_mask": mask,
+            "token_type_ids": rng.integers(0, 2, (batch, length))}
+
+
+def pictures(batch, height, width):
+    rng = np.random.default_rng([batch, height, width])
+    return {"x": rng.uniform(-1, 1, (batch, 3, height, width)).astype(np.float32)}
+
+
+# name: how to get the file, its feeds for the tests, and those for measuring
+NETWORKS = {
+    "resnet50": (lambda: made("make_resnet50"), [images(1, 224, 224), images(2, 96, 160)], images(1, 224, 224)),
+    "mobilenetv2": (lambda: made("make_mobilenetv2"), [images(1, 224, 224), images(3, 128, 96)], images(1, 224, 224)),
+    "bert": (lambda: made("make_bert"), [sentences(1, 32), sentences(3, 17)], sentences(1, 128)),
+    "ppocr_det": (lambda: ocr("ppocr_det"), [pictures(1, 96, 160), pictures(2, 64, 64)], pictures(1, 320, 320)),
+    "ppocr_cls": (lambda: ocr("ppocr_cls"), [pictures(1, 48, 192), pictures(3, 48, 192)], pictures(1, 48, 192)),
+    "ppocr_rec": (lambda: ocr("ppocr_rec"), [pictures(1, 48, 320), pictures(2, 48, 104)], pictures(1, 48, 320)),
+}

@@ -1,0 +1,22 @@
+// RUN: o3-opt --cpu-to-llvm %s | FileCheck %s
+// Half precision never reaches LLVM in a form that would call compiler-rt; maxima are intrinsics.
+module {
+  // CHECK-LABEL: llvm.func @f
+  // CHECK-NOT: llvm.fptrunc {{.*}} : f64 to bf16
+  // CHECK-NOT: llvm.fptrunc {{.*}} : f32 to bf16
+  // CHECK: llvm.return
+  func.func @f(%x: f64, %y: bf16, %i: i64) -> (bf16, bf16, bf16) {
+    %a = arith.truncf %x : f64 to bf16
+    %b = arith.addf %a, %y : bf16
+    %c = arith.sitofp %i : i64 to bf16
+    return %a, %b, %c : bf16, bf16, bf16
+  }
+  // CHECK-LABEL: llvm.func @g
+  // CHECK: llvm.intr.maximum
+  // CHECK: llvm.call @asinhf
+  func.func @g(%x: f32, %y: f32) -> f32 {
+    %a = arith.maximumf %x, %y : f32
+    %b = math.asinh %a : f32
+    return %b : f32
+  }
+}

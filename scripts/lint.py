@@ -18,7 +18,7 @@ CODE_FOLDERS = ("include", "src", "runtime", "tools", "test", "bench", "examples
 SKIPPED_FOLDERS = {"build", "venv", "node_modules", ".git", "data", "__pycache__"}
 
 # A folder of src/ includes only itself and those before it ...
-ORDER = "base tensorio ir import normalize analysis rewrite schedule target package driver".split()
+ORDER = "base tensorio ir import normalize analysis rewrite fuse schedule target package driver".split()
 # ... but these pairs (folder, header or folder) are allowed too.
 EXCEPTIONS = {("normalize", "analysis/"), ("rewrite", "target/target.h"), ("schedule", "target/target.h")}
 

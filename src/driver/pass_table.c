@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "fuse/fuse.h"
 #include "normalize/normalize.h"
 #include "package/interface.h"
 #include "rewrite/passes.h"

@@ -18,6 +18,16 @@ typedef struct o3_shape_override {
   int64_t sizes[O3_IR_MAX_RANK]; /* -1 leaves the dimension as it is */
 } o3_shape_override_t;
 
+/* What kernels a target has emitters for; the fuse stage asks before it makes one. The ops are linalg.generic on
+ * tensors; the answer is the reason why not, a static text, or NULL. */
+typedef struct o3_kernel_support {
+  /* Most bytes that the values of one row, besides its result, may take on the stack. */
+  int64_t row_bytes;
+  const char *(*refuse_contraction)(MlirOperation product);
+  /* |op| computes each element of the product's result from itself and others, or its initial value. */
+  const char *(*refuse_epilogue)(MlirOperation product, MlirOperation op);
+} o3_kernel_support_t;
+
 /* What a target tells passes about the machine; bytes. See src/target/target.h for where it comes from. */
 typedef struct o3_machine {
   const char *llvm_cpu;      /* "x86-64-v3" */
@@ -25,6 +35,7 @@ typedef struct o3_machine {
   int vector_bytes;          /* widest vector register that code should use: 16, 32 or 64 */
   int vector_registers;
   int64_t l1_bytes, l2_bytes, l3_bytes;
+  const o3_kernel_support_t *kernels;
 } o3_machine_t;
 
 /* Runs a normalized module whose @main has no arguments and gives its results as elements attributes of the

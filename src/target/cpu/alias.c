@@ -38,6 +38,13 @@ static o3_status_t follow_store(follower_t *self, MlirOperation user, intptr_t o
   return NULL;
 }
 
+/* A kernel without results keeps nothing. */
+static o3_status_t follow_call(follower_t *self, MlirOperation user, intptr_t operand) {
+  (void)operand;
+  if (mlirOperationGetNumResults(user)) self->aliases->escapes = true;
+  return NULL;
+}
+
 static o3_status_t follow_return(follower_t *self, MlirOperation user, intptr_t operand) {
   (void)user, (void)operand;
   self->aliases->returned = true;
@@ -115,6 +122,7 @@ static const struct {
     {"scf.while", follow_while},
     {"scf.yield", follow_yield},
     {"scf.condition", follow_condition},
+    {"func.call", follow_call},
     {"func.return", follow_return},
 };
 

@@ -9,6 +9,10 @@
  * them. For a convolution a is the weight (m: channels out; k: channels in, window), b the image (n: pixels).
  * One m, up to two n and up to three k take part in the kernel; other dims are loops around it. Left alone are
  * products with few rows or columns (depthwise convolutions, products with vectors): packing does not pay.
+ *
+ * In a contraction kernel of the fuse stage a task also runs, on its block of the output and while that is in the
+ * cache, what the sums start at and what is done with them: other generics whose dims correspond to those of the
+ * product through the dimensions of the output.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +20,8 @@
 #include "target/cpu/cpu.h"
 #include "target/cpu/cpu_ir.h"
 #include "target/cpu/gemm_text.h"
-#include "target/cpu/nest.h"
+#include "target/cpu/loops.h"
+#include "target/cpu/product.h"
 
 enum { MIN_ROWS = 4, MIN_COLUMNS = 4, MIN_DEPTH = 2 };
 enum { MAX_DEPTH_DIMS = 3, MAX_COLUMN_DIMS = 2 };
@@ -237,7 +242,119 @@ static void call_block(o3_builder_t *b, const char *name, int num, const MlirVal
   o3_build(b, &spec);
 }
 
-static void build_product(const product_t *p, o3_builder_t *b, const o3_gemm_shape_t *shape, const char *name) {
+/* ---- Other ops on a block ---- */
+
+enum { MAX_SIDE_OPS = 4 };
+
+/* An op on the elements of the product's output. */
+typedef struct side {
+  o3_nest_t nest;
+  int dims[O3_IR_MAX_RANK]; /* for each dim of the product: that of the op, or -1 */
+} side_t;
+
+static int position_of(const o3_nest_operand_t *operand, int dim) {
+  for (int r = 0; r < operand->num_terms; ++r) {
+    MlirAffineExpr expr = operand->all_exprs[r];
+    if (mlirAffineExprIsADim(expr) && mlirAffineDimExprGetPosition(expr) == dim) return r;
+  }
+  return -1;
+}
+
+/* The dims of the product that |dim| is made of, outermost first. */
+static void list_parts(const o3_nest_t *nest, int dim, dims_t *parts) {
+  for (int d = 0; d < nest->num_dims; ++d) {
+    if (d == dim || nest->merged_into[d] == dim) push(parts, d);
+  }
+}
+
+static void list_columns(const product_t *p, dims_t *parts) {
+  *parts = (dims_t){0};
+  for (int i = 0; i < p->columns.count; ++i) list_parts(p->nest, p->columns.at[i], parts);
+}
+
+static bool read_side(const product_t *p, MlirOperation op, side_t *side) {
+  if (!o3_nest_read_any(op, &side->nest)) return false;
+  const o3_nest_operand_t *out = &side->nest.operands[side->nest.num_inputs];
+  for (int d = 0; d < p->nest->num_dims; ++d) {
+    int position = position_of(p->c, d);
+    MlirAffineExpr expr = position < 0 ? (MlirAffineExpr){0} : out->all_exprs[position];
+    side->dims[d] = expr.ptr && mlirAffineExprIsADim(expr) ? (int)mlirAffineDimExprGetPosition(expr) : -1;
+    if (position >= 0 && side->dims[d] < 0) return false;
+  }
+  return true;
+}
+
+/* The columns of a block are one run: they must be one dim of the op, and each operand linear in it. */
+static const char *merge_columns(const product_t *p, side_t *side) {
+  dims_t columns;
+  list_columns(p, &columns);
+  for (int i = 0; i < columns.count; ++i) columns.at[i] = side->dims[columns.at[i]];
+  if (!o3_nest_merge_dims(&side->nest, columns.count, columns.at))
+    return "an input does not run along the columns of the product as the result does";
+  for (int i = 0; i < side->nest.num_operands; ++i) {
+    if (!o3_nest_is_linear(&side->nest.operands[i], columns.at[columns.count - 1])) return "an input is not linear in the columns";
+  }
+  return NULL;
+}
+
+/* The places of the product's |dim| and those merged into it, from the place |at| of the whole. */
+static void split_place(const product_t *p, const side_t *side, o3_builder_t *b, int dim, MlirValue at,
+                        o3_loops_frame_t *frame) {
+  dims_t parts = {0};
+  list_parts(p->nest, dim, &parts);
+  for (int i = parts.count - 1; i >= 0; --i) {
+    int own = side->dims[parts.at[i]];
+    frame->fixed[own] = true;
+    frame->ivs[own] = i ? o3_build2(b, "arith.remui", at, side->nest.size_values[own]) : at;
+    if (i) at = o3_build2(b, "arith.divui", at, side->nest.size_values[own]);
+  }
+}
+
+/* A block: the places around it, and its ends. */
+typedef struct block {
+  const product_t *p;
+  const MlirValue *around;
+  MlirValue row_lower, row_upper, column_lower, column_upper;
+  side_t *side;
+} block_t;
+
+static o3_status_t side_row(o3_builder_t *b, void *context, MlirValue row, const MlirValue *carried, MlirValue *next) {
+  const block_t *block = context;
+  const product_t *p = block->p;
+  dims_t columns;
+  (void)carried, (void)next;
+  list_columns(p, &columns);
+  o3_loops_frame_t frame = {.ranged = block->side->dims[columns.at[columns.count - 1]],
+                            .lower = block->column_lower,
+                            .upper = block->column_upper};
+  for (int i = 0; i < p->around.count; ++i)
+    split_place(p, block->side, b, p->around.at[i], block->around[i], &frame);
+  split_place(p, block->side, b, p->rows.at[0], row, &frame);
+  return o3_loops_build(&block->side->nest, b, &frame);
+}
+
+static o3_status_t build_side(block_t *block, o3_builder_t *b, side_t *side) {
+  block->side = side;
+  o3_for_t rows = {.lower = block->row_lower,
+                   .upper = block->row_upper,
+                   .step = o3_build_index(b, 1),
+                   .body = side_row,
+                   .context = block};
+  return o3_build_for(b, &rows, NULL);
+}
+
+static o3_status_t build_sides(block_t *block, o3_builder_t *b, int count, side_t *sides) {
+  for (int i = 0; i < count; ++i) O3_TRY(build_side(block, b, &sides[i]));
+  return NULL;
+}
+
+typedef struct sides {
+  int num_before, num_after;
+  side_t before[MAX_SIDE_OPS], after[MAX_SIDE_OPS];
+} sides_t;
+
+static o3_status_t build_product(const product_t *p, o3_builder_t *b, const o3_gemm_shape_t *shape, const char *name,
+                                 sides_t *sides) {
   MlirValue sizes[O3_IR_MAX_RANK + 1], steps[O3_IR_MAX_RANK + 1], at[O3_IR_MAX_RANK + 1], ivs[O3_IR_MAX_RANK];
   int64_t block = rows_of_block(p, shape);
   int count = p->around.count;
@@ -261,7 +378,11 @@ static void build_product(const product_t *p, o3_builder_t *b, const o3_gemm_sha
                           step_from_end(p, &in, &p->depth, 2), step_from_end(p, &in, &p->depth, 1),
                           step_from_end(p, &in, &p->depth, 0), size_from_end(p, &in, &p->columns, 0),
                           step_from_end(p, &in, &p->columns, 1), step_from_end(p, &in, &p->columns, 0), depth};
+  block_t whole = {.p = p, .around = at, .row_lower = operands[9], .row_upper = operands[10],
+                   .column_lower = operands[11], .column_upper = operands[12]};
+  O3_TRY(build_sides(&whole, &in, sides->num_before, sides->before));
   call_block(&in, name, sizeof(operands) / sizeof(operands[0]), operands);
+  return build_sides(&whole, &in, sides->num_after, sides->after);
 }
 
 static o3_status_t add_kernel(contract_t *self, const o3_gemm_shape_t *shape) {
@@ -272,23 +393,79 @@ static o3_status_t add_kernel(contract_t *self, const o3_gemm_shape_t *shape) {
   return status;
 }
 
-static o3_status_t replace_product(MlirOperation op, void *context) {
-  static _Thread_local o3_nest_t nest;
-  contract_t *self = context;
-  product_t product;
-  if (!o3_nest_read(op, &nest)) return NULL;
-  o3_nest_merge(&nest);
-  if (!match(&nest, &product)) return NULL;
-  int bits = o3_type_bits(o3_type_element(mlirValueGetType(product.c->value)));
+static o3_status_t emit(contract_t *self, product_t *product, MlirOperation op, sides_t *sides) {
+  int bits = o3_type_bits(o3_type_element(mlirValueGetType(product->c->value)));
   o3_gemm_shape_t shape = o3_gemm_shape(self->env->machine, bits);
   O3_TRY(add_kernel(self, &shape));
   char *name = o3_gemm_block_name(&shape);
   O3_TRY_ALLOC(name);
   o3_builder_t b = o3_builder_before(op);
-  o3_nest_flatten(&nest, &b);
-  build_product(&product, &b, &shape, name);
+  o3_nest_flatten(product->nest, &b);
+  for (int i = 0; i < sides->num_before; ++i) o3_nest_flatten(&sides->before[i].nest, &b);
+  for (int i = 0; i < sides->num_after; ++i) o3_nest_flatten(&sides->after[i].nest, &b);
+  o3_status_t status = build_product(product, &b, &shape, name, sides);
   free(name);
-  mlirOperationDestroy(op);
+  if (!status) mlirOperationDestroy(op);
+  return status;
+}
+
+static o3_status_t replace_product(MlirOperation op, void *context) {
+  static _Thread_local o3_nest_t nest;
+  static _Thread_local sides_t none;
+  product_t product;
+  if (!o3_nest_read(op, &nest)) return NULL;
+  o3_nest_merge(&nest);
+  return match(&nest, &product) ? emit(context, &product, op, &none) : NULL;
+}
+
+/* ---- Kernels of the fuse stage ---- */
+
+static bool read_product(MlirOperation op, o3_nest_t *nest, product_t *product) {
+  if (!o3_nest_read_any(op, nest)) return false;
+  o3_nest_merge(nest);
+  return match(nest, product);
+}
+
+const char *o3_product_refuse(MlirOperation op) {
+  static _Thread_local o3_nest_t nest;
+  product_t product;
+  return read_product(op, &nest, &product) ? NULL : "the register-tiled kernel does not take this product";
+}
+
+const char *o3_product_refuse_epilogue(MlirOperation op, MlirOperation other) {
+  static _Thread_local o3_nest_t nest;
+  static _Thread_local side_t side;
+  product_t product;
+  if (!read_product(op, &nest, &product)) return "the register-tiled kernel does not take the product";
+  if (!read_side(&product, other, &side)) return "its access maps are not those of loops over the result";
+  return merge_columns(&product, &side);
+}
+
+static o3_status_t read_sides(const product_t *product, int count, const MlirOperation *ops, side_t *sides) {
+  for (int i = 0; i < count; ++i) {
+    const char *why = read_side(product, ops[i], &sides[i]) ? merge_columns(product, &sides[i]) : "other loops";
+    if (why)
+      return o3_status_create(O3_STATUS_INTERNAL, "op '%.*s' is in the kernel of a product that cannot take it: %s",
+                              O3_STR_ARGS(o3_op_label(ops[i])), why);
+  }
+  return NULL;
+}
+
+o3_status_t o3_product_emit(o3_pass_env_t *env, MlirModule module, const o3_product_kernel_t *kernel) {
+  static _Thread_local o3_nest_t nest;
+  static _Thread_local sides_t sides;
+  contract_t self = {env, module};
+  product_t product;
+  if (!read_product(kernel->product, &nest, &product))
+    return o3_status_create(O3_STATUS_INTERNAL, "op '%.*s' is in a contraction kernel but no product",
+                            O3_STR_ARGS(o3_op_label(kernel->product)));
+  sides.num_before = kernel->num_before;
+  sides.num_after = kernel->num_after;
+  O3_TRY(read_sides(&product, kernel->num_before, kernel->before, sides.before));
+  O3_TRY(read_sides(&product, kernel->num_after, kernel->after, sides.after));
+  O3_TRY(emit(&self, &product, kernel->product, &sides));
+  for (int i = 0; i < kernel->num_before; ++i) mlirOperationDestroy(kernel->before[i]);
+  for (int i = 0; i < kernel->num_after; ++i) mlirOperationDestroy(kernel->after[i]);
   return NULL;
 }
 

@@ -7,6 +7,7 @@
 
 #include "runtime/compiled.h"
 #include "target/cpu/cpu.h"
+#include "target/cpu/product.h"
 
 static const o3_target_pass_t PASSES[] = {
 #define O3_CPU_PASS(stage, name, function, level, summary) {#stage, name, function, level},
@@ -20,6 +21,11 @@ static const o3_target_pass_t PASSES[] = {
    BIT(BMI2) | BIT(F16C) | BIT(LZCNT) | BIT(MOVBE))
 #define V4_FEATURES (V3_FEATURES | BIT(AVX512F) | BIT(AVX512BW) | BIT(AVX512CD) | BIT(AVX512DQ) | BIT(AVX512VL))
 
+/* Row values live beside the loops in the first-level cache. */
+static const o3_kernel_support_t KERNELS = {.row_bytes = 64 << 10,
+                                            .refuse_contraction = o3_product_refuse,
+                                            .refuse_epilogue = o3_product_refuse_epilogue};
+
 /* Caches of a usual server core; schedules for another machine cannot know better. */
 static o3_status_t machine_v3(o3_arena_t *arena, o3_machine_t *machine) {
   (void)arena;
@@ -29,7 +35,8 @@ static o3_status_t machine_v3(o3_arena_t *arena, o3_machine_t *machine) {
                             .vector_registers = 16,
                             .l1_bytes = 32 << 10,
                             .l2_bytes = 512 << 10,
-                            .l3_bytes = 16 << 20};
+                            .l3_bytes = 16 << 20,
+                            .kernels = &KERNELS};
   return NULL;
 }
 

@@ -18,7 +18,7 @@
 
 #include "target/cpu/cpu.h"
 #include "target/cpu/cpu_ir.h"
-#include "target/cpu/nest.h"
+#include "target/cpu/loops.h"
 
 /* Elements of the innermost loop that one task takes: with a reduction around it they should stay in L1. */
 enum { BLOCK_PLAIN = 2048, BLOCK_REDUCED = 512, BLOCK_TILED = 32 };
@@ -32,6 +32,7 @@ typedef struct span {
 
 typedef struct loops {
   o3_nest_t *nest;
+  const o3_loops_frame_t *frame; /* NULL: all iterations */
   int inner;                   /* the dim of the innermost loop; -1 for a nest of no dims */
   int tiled;                   /* a parallel dim that an operand is contiguous along instead, or -1 */
   int block;                   /* > 0: the inner dim is parallel, it (and the tiled one) split into blocks */
@@ -64,12 +65,15 @@ static int64_t inner_cost(const o3_nest_t *nest, int dim) {
 
 /* A reduction can be innermost only if no output moves along it, which is so by definition; but outputs that
  * are no plain function of the dims (duplicates) must keep their order: then nothing is reordered. */
+static bool is_fixed(const loops_t *self, int dim) { return self->frame && self->frame->fixed[dim]; }
+
 static void choose_inner(loops_t *self) {
   const o3_nest_t *nest = self->nest;
   int64_t best = INT64_MAX;
-  self->inner = -1;
+  self->inner = self->frame ? self->frame->ranged : -1;
+  if (self->inner >= 0) return;
   for (int d = nest->num_dims - 1; d >= 0; --d) {
-    if (nest->merged_into[d] >= 0) continue;
+    if (nest->merged_into[d] >= 0 || is_fixed(self, d)) continue;
     int64_t cost = inner_cost(nest, d);
     if (cost < best) best = cost, self->inner = d;
   }
@@ -81,6 +85,7 @@ static void choose_tiled(loops_t *self) {
   const o3_nest_t *nest = self->nest;
   int64_t step;
   self->tiled = -1;
+  if (self->frame) return;
   for (int d = 0; d < nest->num_dims; ++d) {
     if (nest->reduction[d]) return;
   }
@@ -100,14 +105,14 @@ static void order(loops_t *self) {
   choose_inner(self);
   choose_tiled(self);
   for (int d = 0; d < nest->num_dims; ++d) {
-    if (nest->merged_into[d] >= 0 || d == self->inner || d == self->tiled) continue;
+    if (nest->merged_into[d] >= 0 || d == self->inner || d == self->tiled || is_fixed(self, d)) continue;
     if (nest->reduction[d]) {
       self->reduced[self->num_reduced++] = d;
     } else {
       self->outer[self->num_outer++] = d;
     }
   }
-  if (self->inner < 0 || nest->reduction[self->inner]) return;
+  if (self->frame || self->inner < 0 || nest->reduction[self->inner]) return;
   self->block = self->tiled >= 0 ? BLOCK_TILED : self->num_reduced ? BLOCK_REDUCED : BLOCK_PLAIN;
   bool whole = nest->sizes[self->inner] >= 0 && nest->sizes[self->inner] <= self->block;
   if (whole && self->tiled < 0) self->block = 0;
@@ -205,6 +210,7 @@ static o3_status_t build_spans(o3_builder_t *b, loops_t *self, int depth) {
 /* |start| is where a block of the dim starts, or null for the whole dim. */
 static void add_span(loops_t *self, o3_builder_t *b, int dim, MlirValue start) {
   span_t span = {.dim = dim, .lower = self->zero, .upper = self->nest->size_values[dim]};
+  if (self->frame && self->frame->ranged == dim) span = (span_t){dim, self->frame->lower, self->frame->upper};
   if (!mlirValueIsNull(start)) {
     MlirValue end = o3_build2(b, "arith.addi", start, o3_build_index(b, self->block));
     span.lower = start;
@@ -263,13 +269,18 @@ static o3_status_t build_inside(loops_t *self, o3_builder_t *b, const MlirValue 
   return NULL;
 }
 
-/* A rough number of operations of one iteration of the outer loops. */
-static int64_t inside_work(const loops_t *self) {
-  const o3_nest_t *nest = self->nest;
+static double body_work(const o3_nest_t *nest) {
   double work = 1;
   MlirOperation op = mlirBlockGetFirstOperation(nest->body);
   for (; !mlirOperationIsNull(op); op = mlirOperationGetNextInBlock(op))
     work += strncmp(o3_op_name(op).data, "math.", 5) == 0 ? 10 : 1;
+  return work;
+}
+
+/* A rough number of operations of one iteration of the outer loops. */
+static int64_t inside_work(const loops_t *self) {
+  const o3_nest_t *nest = self->nest;
+  double work = body_work(nest);
   for (int i = 0; i < self->num_reduced; ++i) {
     int64_t size = nest->sizes[self->reduced[i]];
     work *= size < 0 ? 64 : (double)size;
@@ -314,6 +325,23 @@ static o3_status_t replace_generic(MlirOperation op, void *context) {
   O3_TRY(build_nest(&self, &b));
   mlirOperationDestroy(op);
   return NULL;
+}
+
+o3_status_t o3_loops_build(o3_nest_t *nest, o3_builder_t *b, const o3_loops_frame_t *frame) {
+  loops_t self = {.nest = nest, .frame = frame};
+  order(&self);
+  O3_TRY(o3_walk(nest->op, relax, &self));
+  for (int d = 0; d < nest->num_dims; ++d) self.ivs[d] = frame->fixed[d] ? frame->ivs[d] : nest->size_values[d];
+  return build_nest(&self, b);
+}
+
+int64_t o3_loops_work(const o3_nest_t *nest, const bool *fixed) {
+  double work = body_work(nest);
+  for (int d = 0; d < nest->num_dims; ++d) {
+    if (fixed[d] || nest->merged_into[d] >= 0) continue;
+    work *= nest->sizes[d] < 0 ? 64 : (double)nest->sizes[d];
+  }
+  return work < 1 ? 1 : work > 1e15 ? (int64_t)1e15 : (int64_t)work;
 }
 
 o3_status_t o3_cpu_loops(o3_pass_env_t *env, MlirModule module) {

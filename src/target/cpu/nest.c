@@ -23,17 +23,34 @@ static void read_layout(o3_nest_operand_t *operand) {
   }
 }
 
+/* A tensor's buffer will be row-major. */
+static void read_tensor_layout(o3_nest_operand_t *operand) {
+  MlirType type = mlirValueGetType(operand->value);
+  int64_t stride = 1;
+  operand->is_contiguous = true;
+  for (int r = o3_type_rank(type) - 1; r >= 0; --r) {
+    operand->sizes[r] = o3_type_dim(type, r);
+    operand->strides[r] = stride;
+    if (operand->sizes[r] < 0 || stride < 0 || __builtin_mul_overflow(stride, operand->sizes[r], &stride)) stride = -1;
+  }
+}
+
 static bool read_operand(o3_nest_t *nest, int index, MlirAffineMap map) {
   o3_nest_operand_t *operand = &nest->operands[index];
   *operand = (o3_nest_operand_t){.value = mlirOperationGetOperand(nest->op, index)};
   MlirType type = mlirValueGetType(operand->value);
-  operand->is_memref = mlirTypeIsAMemRef(type);
-  if (!operand->is_memref) return !mlirTypeIsARankedTensor(type);
+  bool is_tensor = mlirTypeIsARankedTensor(type);
+  operand->is_memref = mlirTypeIsAMemRef(type) || is_tensor;
+  if (!operand->is_memref) return true;
   operand->num_terms = (int)mlirAffineMapGetNumResults(map);
   if (operand->num_terms != o3_type_rank(type) || mlirAffineMapGetNumSymbols(map)) return false;
   for (int r = 0; r < operand->num_terms; ++r)
     operand->exprs[r] = operand->all_exprs[r] = mlirAffineMapGetResult(map, r);
-  read_layout(operand);
+  if (is_tensor) {
+    read_tensor_layout(operand);
+  } else {
+    read_layout(operand);
+  }
   return true;
 }
 
@@ -57,7 +74,11 @@ static bool is_reduction(MlirAttribute iterator) {
 }
 
 bool o3_nest_read(MlirOperation op, o3_nest_t *nest) {
-  if (!o3_op_is(op, "linalg.generic") || mlirOperationGetNumResults(op)) return false;
+  return mlirOperationGetNumResults(op) == 0 && o3_nest_read_any(op, nest);
+}
+
+bool o3_nest_read_any(MlirOperation op, o3_nest_t *nest) {
+  if (!o3_op_is(op, "linalg.generic")) return false;
   MlirAttribute maps = o3_op_attr(op, "indexing_maps"), iterators = o3_op_attr(op, "iterator_types");
   *nest = (o3_nest_t){.op = op,
                       .num_dims = (int)mlirArrayAttrGetNumElements(iterators),
@@ -141,12 +162,34 @@ static void merge(o3_nest_t *nest, int outer, int inner) {
   }
 }
 
+static bool all_walk_as_one(const o3_nest_t *nest, int outer, int inner) {
+  for (int i = 0; i < nest->num_operands; ++i) {
+    if (!o3_nest_walks_as_one(&nest->operands[i], outer, inner)) return false;
+  }
+  return true;
+}
+
 void o3_nest_merge(o3_nest_t *nest) {
+  const bool fixed[O3_IR_MAX_RANK] = {0};
+  o3_nest_merge_around(nest, fixed);
+}
+
+bool o3_nest_merge_dims(o3_nest_t *nest, int count, const int *dims) {
+  int inner = count ? dims[count - 1] : -1;
+  if (count > 1 && has_index_ops(nest->body)) return false;
+  for (int i = count - 2; i >= 0; --i) {
+    if (!all_walk_as_one(nest, dims[i], inner)) return false;
+    merge(nest, dims[i], inner);
+  }
+  return true;
+}
+
+void o3_nest_merge_around(o3_nest_t *nest, const bool *fixed) {
   if (has_index_ops(nest->body)) return;
   int inner = nest->num_dims - 1;
   for (int outer = inner - 1; outer >= 0; --outer) {
-    bool fits = nest->reduction[outer] == nest->reduction[inner];
-    for (int i = 0; i < nest->num_operands && fits; ++i) fits = o3_nest_walks_as_one(&nest->operands[i], outer, inner);
+    bool fits = nest->reduction[outer] == nest->reduction[inner] && !fixed[outer] && !fixed[inner] &&
+                all_walk_as_one(nest, outer, inner);
     if (fits) {
       merge(nest, outer, inner);
     } else {

@@ -37,8 +37,15 @@ typedef struct o3_nest {
 /* Reads |op|; false when it is no linalg.generic on buffers of a form that fits. */
 bool o3_nest_read(MlirOperation op, o3_nest_t *nest);
 
+/* The same for one on tensors too, as it will be with row-major buffers. */
+bool o3_nest_read_any(MlirOperation op, o3_nest_t *nest);
+
 /* Merges neighbouring dims that every operand walks as one: fewer, longer loops. */
 void o3_nest_merge(o3_nest_t *nest);
+/* The same, but dims in |fixed| stay alone. */
+void o3_nest_merge_around(o3_nest_t *nest, const bool *fixed);
+/* Merges |count| dims, outermost first, into the last of them; false when some operand does not walk them as one. */
+bool o3_nest_merge_dims(o3_nest_t *nest, int count, const int *dims);
 
 /* Builds the flat memrefs, offsets, strides and sizes. */
 void o3_nest_flatten(o3_nest_t *nest, o3_builder_t *builder);

@@ -5,7 +5,8 @@
  *     o3rt_parallel_for(session, @o3k_<label>_<n>, context, count = %n * 64, grain)
  *     func.func private @o3k_<label>_<n>(%context, %lo: i64, %hi: i64) { scf.for %t = %lo to %hi { body } }
  *
- * Needs: @main has its session argument. Guarantees: no scf.parallel is left; those inside others, and those
+ * Needs: @main has its session argument. Guarantees: no scf.parallel is left, and buffers on
+ * the stack are made once a call; those inside others, and those
  * that may fail (the runtime ends a run on its own thread only) are scf.for. The dims are flattened into one
  * count, so that a batch of one still gives every thread its share; grain is what is worth a thread's start.
  */
@@ -291,6 +292,26 @@ static o3_status_t outline_loop(outline_t *self, MlirOperation op) {
   return NULL;
 }
 
+/* ---- Stack memory ---- */
+
+/* A buffer on the stack that a loop's body makes is the same one for all iterations of a thread. */
+static o3_status_t move_to_entry(MlirOperation op, void *context) {
+  MlirOperation func = *(MlirOperation *)context;
+  if (!o3_op_is(op, "memref.alloca") || mlirOperationGetNumOperands(op)) return NULL;
+  MlirOperation first = mlirBlockGetFirstOperation(o3_func_body(func));
+  if (!mlirOperationEqual(first, op)) mlirOperationMoveBefore(op, first);
+  return NULL;
+}
+
+static o3_status_t keep_stack_in_entries(MlirModule module) {
+  MlirOperation op = mlirBlockGetFirstOperation(mlirModuleGetBody(module));
+  for (; !mlirOperationIsNull(op); op = mlirOperationGetNextInBlock(op)) {
+    bool has_body = o3_op_is(op, "func.func") && !mlirBlockIsNull(mlirRegionGetFirstBlock(mlirOperationGetRegion(op, 0)));
+    if (has_body) O3_TRY(o3_walk(op, move_to_entry, &op));
+  }
+  return NULL;
+}
+
 /* ---- All loops ---- */
 
 static bool is_nested(MlirOperation op) {
@@ -316,5 +337,6 @@ o3_status_t o3_cpu_outline(o3_pass_env_t *env, MlirModule module) {
     MlirType i64 = o3_cpu_i64_type(env->context);
     o3_op_attr_set(self.context_size, "value", mlirIntegerAttrGet(i64, self.context_bytes + 8));
   }
+  O3_TRY(keep_stack_in_entries(module));
   return o3_ir_run_pipeline(module, "builtin.module(func.func(scf-parallel-for-to-nested-fors),canonicalize,cse)");
 }

@@ -1,0 +1,39 @@
+/* fuse: kernels from @main's ops; see fuse.h.
+ *
+ * Dimensions of size 1 are dropped first: a reduction that keeps its dimension and one that does not are then the
+ * same, and so are the layers of a batch of one. Ops of nested blocks (loops, branches) stay as they are.
+ */
+#include "fuse/fuse.h"
+
+#include "fuse/group.h"
+#include "fuse/outline_kernel.h"
+
+/* The ops of all groups, from the last to the first: readers go before what they read. */
+static void erase_members(const o3_groups_t *groups) {
+  for (int i = groups->graph->count - 1; i >= 0; --i) {
+    if (groups->owner[i]) mlirOperationDestroy(groups->graph->nodes[i].op);
+  }
+}
+
+static o3_status_t fuse_block(o3_pass_env_t *env, o3_arena_t *scratch, MlirModule module, MlirBlock block) {
+  o3_dep_graph_t *graph;
+  o3_groups_t *groups;
+  O3_TRY(o3_dep_graph_create(scratch, block, &graph));
+  O3_TRY(o3_groups_create(scratch, graph, env->machine, &groups));
+  for (size_t i = 0; i < groups->list.count; ++i)
+    O3_TRY(o3_fuse_outline(groups, groups->list.items[i], (int)i, module));
+  erase_members(groups);
+  return NULL;
+}
+
+o3_status_t o3_fuse(o3_pass_env_t *env, MlirModule module) {
+  MlirOperation main = o3_module_func(module, "main");
+  if (mlirOperationIsNull(main))
+    return o3_status_create(O3_STATUS_INVALID_MODEL, "the module has no function @main");
+  O3_TRY(o3_ir_run_pipeline(module, "builtin.module(func.func(linalg-fold-unit-extent-dims),canonicalize,cse)"));
+  o3_arena_t *scratch = o3_arena_create();
+  O3_TRY_ALLOC(scratch);
+  o3_status_t status = fuse_block(env, scratch, module, o3_func_body(o3_module_func(module, "main")));
+  o3_arena_destroy(scratch);
+  return status ? status : o3_ir_run_pipeline(module, "builtin.module(canonicalize,cse)");
+}

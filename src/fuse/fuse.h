@@ -1,0 +1,21 @@
+/* The fuse stage: groups of ops become kernels, private functions that @main calls.
+ *
+ * Needs: the lowered module. Guarantees: the same computation; each kernel is a function
+ *
+ *     func.func private @k<i>_<kind>_<node>(%in..., %out: tensor<...>) -> tensor<...>
+ *         attributes {o3.kernel_kind = "rows", o3.nodes = ["Softmax_3", ...], ...}
+ *
+ * whose body has linalg on tensors and writes its result into %out. What no kernel takes stays in @main.
+ */
+#ifndef O3_FUSE_FUSE_H
+#define O3_FUSE_FUSE_H
+
+#include "ir/pass.h"
+
+o3_status_t o3_fuse(o3_pass_env_t *env, MlirModule module) O3_MUST_USE;
+
+/* What the kernels of a fused module are made of and why they end where they do, as a table for people;
+ * malloc'ed, NULL when memory is out. */
+char *o3_fuse_explain(MlirModule module);
+
+#endif

@@ -1,0 +1,480 @@
+/* Three rounds over the block: contractions take what is done with their results; reductions along rows take the
+ * ops that share the rows; elementwise ops that are left take their producers.
+ *
+ * A round grows a set of candidates forward from a seed, op by op in program order, by a rule that reads maps;
+ * then it looks for the latest root: a candidate whose group, all candidates that it depends on, is read by
+ * nobody else. So branches that join again (x * sigmoid(x)) are inside, and a result that two kernels read ends
+ * its group. As only the root leaves a group, no path leads out of it and back in: calling the kernel where
+ * the root stood is always in order. Last, elementwise producers that only the group reads are taken in.
+ */
+#include "fuse/group.h"
+
+#include <string.h>
+
+/* Recomputing so many plain scalar ops for each element of a broadcast is cheaper than a pass over memory. */
+enum { CHEAP_OPS = 4 };
+
+typedef struct grower {
+  o3_groups_t *groups;
+  o3_dep_node_t *seed;
+  bool *inside;            /* for each node: candidate, then member */
+  const char **reasons;    /* for each node: why it is inside, or why not */
+  int num_rows;            /* rows round: */
+  int (*rows)[O3_IR_MAX_RANK]; /* for each node inside, the loops that count the rows */
+} grower_t;
+
+typedef bool (*join_fn_t)(grower_t *self, const o3_dep_node_t *node);
+
+const char *o3_group_kind_name(o3_group_kind_t kind) {
+  static const char *const NAMES[] = {
+#define O3_GROUP_KIND(id, name) name,
+#include "fuse/group_kinds.def"
+#undef O3_GROUP_KIND
+  };
+  return NAMES[kind];
+}
+
+/* ---- Helpers ---- */
+
+static bool refuse(grower_t *self, const o3_dep_node_t *node, const char *why) {
+  self->reasons[node->index] = why;
+  return false;
+}
+
+static bool accept(grower_t *self, const o3_dep_node_t *node, const char *why) {
+  self->reasons[node->index] = why;
+  return true;
+}
+
+/* The node inside that makes operand |index| of |node|; NULL when none does. */
+static o3_dep_node_t *inner_producer(const grower_t *self, const o3_dep_node_t *node, int index) {
+  o3_dep_node_t *producer = o3_dep_producer(self->groups->graph, mlirOperationGetOperand(node->op, index));
+  return producer && self->inside[producer->index] ? producer : NULL;
+}
+
+static bool reads_inside(const grower_t *self, const o3_dep_node_t *node) {
+  for (int i = 0; i < (int)mlirOperationGetNumOperands(node->op); ++i) {
+    if (inner_producer(self, node, i)) return true;
+  }
+  return false;
+}
+
+static MlirType result_type(const o3_dep_node_t *node) { return mlirValueGetType(mlirOperationGetResult(node->op, 0)); }
+
+static int count_ops(MlirBlock body, bool *expensive) {
+  int count = -1; /* the terminator */
+  MlirOperation op = mlirBlockGetFirstOperation(body);
+  for (; !mlirOperationIsNull(op); op = mlirOperationGetNextInBlock(op), ++count) {
+    MlirStringRef name = o3_op_name(op);
+    *expensive |= strncmp(name.data, "math.", 5) == 0 || strncmp(name.data, "arith.div", 9) == 0 ||
+                  strncmp(name.data, "tensor.", 7) == 0 || mlirOperationGetNumRegions(op) > 0;
+  }
+  return count;
+}
+
+static bool is_copy(const o3_dep_node_t *node) {
+  bool expensive = false;
+  return node->kind == O3_DEP_MAP && node->generic->num_inputs == 1 && !count_ops(node->generic->body, &expensive);
+}
+
+/* ---- Candidates ---- */
+
+static o3_status_t init_grower(grower_t *self, o3_groups_t *groups) {
+  size_t count = (size_t)groups->graph->count + 1;
+  *self = (grower_t){.groups = groups,
+                     .inside = O3_ARENA_ARRAY(groups->arena, bool, count),
+                     .reasons = O3_ARENA_ARRAY(groups->arena, const char *, count),
+                     .rows = o3_arena_alloc(groups->arena, count, sizeof(int[O3_IR_MAX_RANK]))};
+  O3_TRY_ALLOC(self->inside);
+  O3_TRY_ALLOC(self->reasons);
+  O3_TRY_ALLOC(self->rows);
+  return NULL;
+}
+
+static void grow_forward(grower_t *self, o3_dep_node_t *seed, const char *why, join_fn_t joins) {
+  const o3_dep_graph_t *graph = self->groups->graph;
+  memset(self->inside, 0, (size_t)graph->count * sizeof(bool));
+  memset(self->reasons, 0, (size_t)graph->count * sizeof(char *));
+  self->seed = seed;
+  self->inside[seed->index] = true;
+  self->reasons[seed->index] = why;
+  for (int i = seed->index + 1; i < graph->count; ++i) {
+    const o3_dep_node_t *node = &graph->nodes[i];
+    if (!reads_inside(self, node)) continue;
+    if (self->groups->owner[i]) {
+      self->reasons[i] = "it is in another kernel";
+    } else {
+      self->inside[i] = joins(self, node);
+    }
+  }
+}
+
+/* Marks what |root| depends on among the candidates; false when something outside reads some of it. */
+static bool is_closed(const grower_t *self, const o3_dep_node_t *root, bool *needed) {
+  memset(needed, 0, (size_t)self->groups->graph->count * sizeof(bool));
+  needed[root->index] = true;
+  for (int i = root->index; i >= self->seed->index; --i) {
+    const o3_dep_node_t *node = &self->groups->graph->nodes[i];
+    if (!needed[i]) continue;
+    if (node->captured && node != root) return false;
+    for (int u = 0; u < node->num_users && node != root; ++u) {
+      if (!needed[node->users[u]->index]) return false;
+    }
+    for (int k = 0; k < (int)mlirOperationGetNumOperands(node->op); ++k) {
+      const o3_dep_node_t *producer = inner_producer(self, node, k);
+      if (producer) needed[producer->index] = true;
+    }
+  }
+  return needed[self->seed->index];
+}
+
+typedef const char *(*root_fn_t)(grower_t *self, const o3_dep_node_t *root, const bool *needed);
+
+/* Keeps the group of the latest root that |refusal| has nothing against; the seed itself as the last resort. */
+static o3_status_t choose_root(grower_t *self, root_fn_t refusal, o3_dep_node_t **root) {
+  const o3_dep_graph_t *graph = self->groups->graph;
+  bool *needed = O3_ARENA_ARRAY(self->groups->arena, bool, (size_t)graph->count + 1);
+  O3_TRY_ALLOC(needed);
+  *root = NULL;
+  for (int i = graph->count - 1; i >= self->seed->index && !*root; --i) {
+    if (!self->inside[i]) continue;
+    const char *why = is_closed(self, &graph->nodes[i], needed) ? refusal(self, &graph->nodes[i], needed)
+                                                                : "another kernel reads a value on the way to it";
+    if (!why) *root = &graph->nodes[i];
+    if (why) self->reasons[i] = why;
+  }
+  if (*root) memcpy(self->inside, needed, (size_t)graph->count * sizeof(bool));
+  return NULL;
+}
+
+/* A producer that the group may take in: only the group reads it, and by its operands. */
+static bool is_inner_operand(const grower_t *self, const o3_dep_node_t *node) {
+  bool fits = !self->inside[node->index] && node->kind == O3_DEP_MAP && !self->groups->owner[node->index] &&
+              node->num_users > 0 && !node->captured;
+  for (int u = 0; u < node->num_users && fits; ++u) {
+    const o3_dep_node_t *user = node->users[u];
+    fits = self->inside[user->index] &&
+           !mlirValueEqual(mlirOperationGetOperand(user->op, user->generic->num_inputs), mlirOperationGetResult(node->op, 0));
+  }
+  return fits;
+}
+
+/* Takes in producers that only the group reads, from the last to the first. */
+static void grow_backward(grower_t *self, const o3_dep_node_t *root, join_fn_t joins) {
+  for (int i = root->index - 1; i >= 0; --i) {
+    const o3_dep_node_t *node = &self->groups->graph->nodes[i];
+    if (is_inner_operand(self, node)) self->inside[i] = joins(self, node);
+  }
+}
+
+/* ---- The finished group ---- */
+
+static const char *stop_reason(const grower_t *self, const o3_dep_node_t *root) {
+  if (root->num_users == 0) return "nothing reads the result";
+  if (mlirOperationIsNull(mlirOperationGetNextInBlock(root->users[0]->op))) return "the result is an output";
+  const char *why = self->reasons[root->users[0]->index];
+  if (root->num_users > 1 && !why) why = "several ops read the result";
+  MlirStringRef label = o3_op_label(root->users[0]->op);
+  return o3_arena_printf(self->groups->arena, "%.*s: %s", O3_STR_ARGS(label), why ? why : "no elementwise op or row reduction");
+}
+
+static o3_status_t finish(grower_t *self, o3_group_kind_t kind, o3_dep_node_t *root) {
+  o3_groups_t *groups = self->groups;
+  o3_group_t *group = O3_ARENA_NEW(groups->arena, o3_group_t);
+  O3_TRY_ALLOC(group);
+  *group = (o3_group_t){.kind = kind,
+                        .root = root,
+                        .members = o3_ptr_vec(groups->arena),
+                        .reasons = o3_ptr_vec(groups->arena),
+                        .stop = stop_reason(self, root)};
+  O3_TRY_ALLOC(group->stop);
+  for (int i = 0; i <= root->index; ++i) {
+    if (!self->inside[i]) continue;
+    groups->owner[i] = group;
+    bool ok = o3_ptr_vec_push(&group->members, &groups->graph->nodes[i]) &&
+              o3_ptr_vec_push(&group->reasons, (void *)(uintptr_t)(self->reasons[i] ? self->reasons[i] : ""));
+    if (!ok) return o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");
+  }
+  if (kind == O3_GROUP_ROWS) {
+    MlirAffineMap map = o3_dep_result_map(root->generic);
+    group->num_rows = self->num_rows;
+    for (int i = 0; i < self->num_rows; ++i) group->rows[i] = o3_dep_position(map, self->rows[root->index][i]);
+  }
+  return o3_ptr_vec_push(&groups->list, group) ? NULL : o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");
+}
+
+/* ---- Contractions ---- */
+
+/* Each element that the op reads of the group is the one that it writes. */
+static bool is_aligned(const grower_t *self, const o3_dep_node_t *node) {
+  for (int i = 0; i < node->generic->num_inputs; ++i) {
+    if (!inner_producer(self, node, i)) continue;
+    if (!mlirAffineMapEqual(node->generic->maps[i], o3_dep_result_map(node->generic))) return false;
+  }
+  return !inner_producer(self, node, node->generic->num_inputs);
+}
+
+static bool joins_contraction(grower_t *self, const o3_dep_node_t *node) {
+  if (node->kind != O3_DEP_MAP) return refuse(self, node, "it is not elementwise");
+  if (!is_aligned(self, node)) return refuse(self, node, "it reads the product in another order than it writes");
+  const char *why = self->groups->machine->kernels->refuse_epilogue(self->seed->op, node->op);
+  if (why) return refuse(self, node, why);
+  return accept(self, node, "elementwise on the finished product");
+}
+
+/* The product lies in the result's memory until it is finished. */
+static const char *refuse_contraction_root(grower_t *self, const o3_dep_node_t *root, const bool *needed) {
+  (void)needed;
+  return mlirTypeEqual(result_type(root), result_type(self->seed)) ? NULL : "its element type is not the product's";
+}
+
+static bool joins_as_operand(grower_t *self, const o3_dep_node_t *node) {
+  for (int u = 0; u < node->num_users; ++u) {
+    const o3_dep_node_t *user = node->users[u];
+    if (user == self->seed) return refuse(self, node, "the product reads its input several times");
+    for (int i = 0; i < user->generic->num_inputs; ++i) {
+      if (o3_dep_producer(self->groups->graph, mlirOperationGetOperand(user->op, i)) != node) continue;
+      if (!mlirAffineMapEqual(user->generic->maps[i], o3_dep_result_map(user->generic)))
+        return refuse(self, node, "it would be computed again for each element of a broadcast");
+    }
+  }
+  const char *why = self->groups->machine->kernels->refuse_epilogue(self->seed->op, node->op);
+  return why ? refuse(self, node, why) : accept(self, node, "elementwise input of the epilogue");
+}
+
+/* The sums must start inside the kernel: at a fill, or at a map that nothing else reads. */
+static bool take_initial_value(grower_t *self) {
+  const o3_dep_generic_t *product = self->seed->generic;
+  MlirValue initial = mlirOperationGetOperand(product->op, product->num_inputs);
+  o3_dep_node_t *node = o3_dep_producer(self->groups->graph, initial);
+  if (!node) return false;
+  if (node->kind == O3_DEP_FILL || node->kind == O3_DEP_EMPTY) return true;
+  bool fits = node->kind == O3_DEP_MAP && node->num_users == 1 && !self->groups->owner[node->index] &&
+              !self->groups->machine->kernels->refuse_epilogue(self->seed->op, node->op);
+  if (fits) self->inside[node->index] = accept(self, node, "what the sums start at");
+  return fits;
+}
+
+static o3_status_t group_contraction(grower_t *self, o3_dep_node_t *seed) {
+  o3_dep_node_t *root;
+  if (self->groups->machine->kernels->refuse_contraction(seed->op)) return NULL;
+  grow_forward(self, seed, "product", joins_contraction);
+  O3_TRY(choose_root(self, refuse_contraction_root, &root));
+  if (!root || !take_initial_value(self)) return NULL;
+  grow_backward(self, root, joins_as_operand);
+  return finish(self, O3_GROUP_CONTRACTION, root);
+}
+
+/* ---- Rows ---- */
+
+/* The loops of |to| that count the rows, through operand |operand| which |from| makes; -1 where there is none. */
+static void rows_forward(const grower_t *self, const o3_dep_node_t *from, const o3_dep_node_t *to, int operand,
+                         int *rows) {
+  for (int i = 0; i < self->num_rows; ++i) {
+    int position = o3_dep_position(o3_dep_result_map(from->generic), self->rows[from->index][i]);
+    rows[i] = position < 0 ? -1 : o3_dep_loop(to->generic->maps[operand], position);
+    if (rows[i] >= 0 && to->generic->reduction[rows[i]]) rows[i] = -1;
+  }
+}
+
+/* The same for |from|, which makes operand |operand| of |to|. */
+static void rows_backward(const grower_t *self, const o3_dep_node_t *from, const o3_dep_node_t *to, int operand,
+                          int *rows) {
+  for (int i = 0; i < self->num_rows; ++i) {
+    int position = o3_dep_position(to->generic->maps[operand], self->rows[to->index][i]);
+    rows[i] = position < 0 ? -1 : o3_dep_loop(o3_dep_result_map(from->generic), position);
+  }
+}
+
+static bool are_rows(const grower_t *self, const int *rows) {
+  for (int i = 0; i < self->num_rows; ++i) {
+    if (rows[i] < 0) return false;
+  }
+  return true;
+}
+
+static bool joins_rows(grower_t *self, const o3_dep_node_t *node) {
+  int *rows = self->rows[node->index];
+  bool first = true;
+  if (node->kind != O3_DEP_MAP && node->kind != O3_DEP_REDUCTION)
+    return refuse(self, node, "it is neither elementwise nor a reduction");
+  for (int i = 0; i < node->generic->num_operands; ++i) {
+    const o3_dep_node_t *producer = inner_producer(self, node, i);
+    int found[O3_IR_MAX_RANK];
+    if (!producer) continue;
+    rows_forward(self, producer, node, i, first ? rows : found);
+    if (!are_rows(self, first ? rows : found)) return refuse(self, node, "it reads across rows");
+    if (!first && memcmp(rows, found, (size_t)self->num_rows * sizeof(int)) != 0)
+      return refuse(self, node, "it reads from two different rows");
+    first = false;
+  }
+  return accept(self, node, node->kind == O3_DEP_MAP ? "elementwise within the row" : "reduces the same row");
+}
+
+/* Bytes of a row of the node's result; -1: known only at run time. */
+static int64_t row_bytes(const grower_t *self, const o3_dep_node_t *node) {
+  MlirType type = result_type(node);
+  int64_t bytes = o3_type_bits(o3_type_element(type)) / 8;
+  for (int r = 0; r < o3_type_rank(type); ++r) {
+    int loop = o3_dep_loop(o3_dep_result_map(node->generic), r);
+    bool counts_rows = false;
+    for (int i = 0; i < self->num_rows; ++i) counts_rows |= self->rows[node->index][i] == loop;
+    if (counts_rows) continue;
+    int64_t size = o3_type_dim(type, r);
+    if (size < 0 || __builtin_mul_overflow(bytes, size, &bytes)) return -1;
+  }
+  return bytes;
+}
+
+static bool root_overwrites(const o3_dep_node_t *root, const o3_dep_node_t *node) {
+  if (!mlirTypeEqual(result_type(root), result_type(node))) return false;
+  for (int i = 0; i < root->generic->num_inputs; ++i) {
+    bool reads = mlirValueEqual(mlirOperationGetOperand(root->op, i), mlirOperationGetResult(node->op, 0));
+    if (reads && mlirAffineMapEqual(root->generic->maps[i], o3_dep_result_map(root->generic))) return true;
+  }
+  return false;
+}
+
+/* Values of a row that several ops read are kept beside it: one in the result's own row, others on the stack. */
+static const char *refuse_row_memory(const grower_t *self, const o3_dep_node_t *root, const bool *needed) {
+  int64_t total = 0;
+  bool overwritten = false;
+  for (int i = 0; i < root->index; ++i) {
+    const o3_dep_node_t *node = &self->groups->graph->nodes[i];
+    if (!needed[i] || node->num_users < 2) continue;
+    int64_t bytes = row_bytes(self, node);
+    if (bytes < 0 && (overwritten || !root_overwrites(root, node))) return "a row of unknown length has no place on the stack";
+    overwritten |= bytes < 0;
+    total += bytes < 0 ? 0 : bytes;
+  }
+  return total <= self->groups->machine->kernels->row_bytes ? NULL : "the values of a row do not fit on the stack";
+}
+
+static const char *refuse_rows_root(grower_t *self, const o3_dep_node_t *root, const bool *needed) {
+  return refuse_row_memory(self, root, needed);
+}
+
+static bool joins_rows_as_operand(grower_t *self, const o3_dep_node_t *node) {
+  int *rows = self->rows[node->index], found[O3_IR_MAX_RANK];
+  bool first = true;
+  for (int u = 0; u < node->num_users; ++u) {
+    const o3_dep_node_t *user = node->users[u];
+    for (int i = 0; i < user->generic->num_operands; ++i) {
+      if (o3_dep_producer(self->groups->graph, mlirOperationGetOperand(user->op, i)) != node) continue;
+      rows_backward(self, node, user, i, first ? rows : found);
+      if (!are_rows(self, first ? rows : found)) return refuse(self, node, "all rows read it");
+      if (!first && memcmp(rows, found, (size_t)self->num_rows * sizeof(int)) != 0)
+        return refuse(self, node, "two different rows read it");
+      first = false;
+    }
+  }
+  return accept(self, node, "elementwise input of the row");
+}
+
+/* Rows are worth having when they are contiguous: the reduction walks the last dimension. */
+static bool reduces_rows(const o3_dep_node_t *node) {
+  bool found = false;
+  for (int i = 0; i < node->generic->num_inputs; ++i) {
+    MlirAffineMap map = node->generic->maps[i];
+    int rank = (int)mlirAffineMapGetNumResults(map);
+    int last = rank ? o3_dep_loop(map, rank - 1) : -1;
+    found |= last >= 0 && node->generic->reduction[last];
+  }
+  for (int i = 0; i < node->generic->num_inputs; ++i) {
+    for (int r = 0; r < (int)mlirAffineMapGetNumResults(node->generic->maps[i]); ++r)
+      found &= o3_dep_loop(node->generic->maps[i], r) >= 0 || mlirAffineExprIsAConstant(mlirAffineMapGetResult(node->generic->maps[i], r));
+  }
+  return found;
+}
+
+static void read_seed_rows(grower_t *self, const o3_dep_node_t *seed) {
+  MlirAffineMap map = o3_dep_result_map(seed->generic);
+  self->num_rows = (int)mlirAffineMapGetNumResults(map);
+  for (int i = 0; i < self->num_rows; ++i) self->rows[seed->index][i] = o3_dep_loop(map, i);
+}
+
+static o3_status_t group_rows(grower_t *self, o3_dep_node_t *seed) {
+  o3_dep_node_t *root;
+  if (!reduces_rows(seed)) return NULL;
+  read_seed_rows(self, seed);
+  grow_forward(self, seed, "reduces a row", joins_rows);
+  O3_TRY(choose_root(self, refuse_rows_root, &root));
+  if (!root) return NULL;
+  for (int i = root->index - 1; i >= 0; --i) {
+    const o3_dep_node_t *node = &self->groups->graph->nodes[i];
+    if (!is_inner_operand(self, node) || !joins_rows_as_operand(self, node)) continue;
+    self->inside[i] = true;
+    const char *why = refuse_row_memory(self, root, self->inside);
+    if (why) self->inside[i] = refuse(self, node, why);
+  }
+  return finish(self, O3_GROUP_ROWS, root);
+}
+
+/* ---- Elementwise ---- */
+
+static bool joins_elementwise(grower_t *self, const o3_dep_node_t *node) {
+  bool expensive = false, broadcast = false;
+  int ops = count_ops(node->generic->body, &expensive);
+  for (int u = 0; u < node->num_users; ++u) {
+    const o3_dep_generic_t *user = node->users[u]->generic;
+    for (int i = 0; i < user->num_inputs; ++i) {
+      if (o3_dep_producer(self->groups->graph, mlirOperationGetOperand(user->op, i)) != node) continue;
+      if (mlirAffineMapEqual(user->maps[i], o3_dep_result_map(user))) continue;
+      if (mlirAffineMapGetNumResults(user->maps[i]) == user->num_dims)
+        return refuse(self, node, "its result is read in another order");
+      broadcast = true;
+    }
+  }
+  if (broadcast && (expensive || ops > CHEAP_OPS))
+    return refuse(self, node, "it would be computed again for each element of a broadcast");
+  return accept(self, node, broadcast ? "cheap enough to compute again" : "elementwise, read by this kernel only");
+}
+
+static o3_status_t group_elementwise(grower_t *self, o3_dep_node_t *root) {
+  int count = self->groups->graph->count;
+  memset(self->inside, 0, (size_t)count * sizeof(bool));
+  memset(self->reasons, 0, (size_t)count * sizeof(char *));
+  self->inside[root->index] = true;
+  self->reasons[root->index] = is_copy(root) ? "moves data" : "elementwise";
+  self->seed = root;
+  if (!is_copy(root)) grow_backward(self, root, joins_elementwise);
+  return finish(self, is_copy(root) ? O3_GROUP_MOVEMENT : O3_GROUP_ELEMENTWISE, root);
+}
+
+/* ---- All ---- */
+
+static o3_status_t group_all(grower_t *self) {
+  o3_groups_t *groups = self->groups;
+  int count = groups->graph->count;
+  for (int i = 0; i < count; ++i) {
+    o3_dep_node_t *node = &groups->graph->nodes[i];
+    if (!groups->owner[i] && node->kind == O3_DEP_CONTRACTION) O3_TRY(group_contraction(self, node));
+  }
+  for (int i = 0; i < count; ++i) {
+    o3_dep_node_t *node = &groups->graph->nodes[i];
+    if (!groups->owner[i] && node->kind == O3_DEP_REDUCTION) O3_TRY(group_rows(self, node));
+  }
+  for (int i = count - 1; i >= 0; --i) {
+    o3_dep_node_t *node = &groups->graph->nodes[i];
+    if (!groups->owner[i] && node->kind == O3_DEP_MAP) O3_TRY(group_elementwise(self, node));
+  }
+  return NULL;
+}
+
+o3_status_t o3_groups_create(o3_arena_t *arena, const o3_dep_graph_t *graph, const o3_machine_t *machine,
+                             o3_groups_t **result) {
+  o3_groups_t *groups = O3_ARENA_NEW(arena, o3_groups_t);
+  grower_t grower;
+  *result = NULL;
+  O3_TRY_ALLOC(groups);
+  *groups = (o3_groups_t){.arena = arena,
+                          .graph = graph,
+                          .machine = machine,
+                          .owner = O3_ARENA_ARRAY(arena, o3_group_t *, (size_t)graph->count + 1),
+                          .list = o3_ptr_vec(arena)};
+  O3_TRY_ALLOC(groups->owner);
+  O3_TRY(init_grower(&grower, groups));
+  O3_TRY(group_all(&grower));
+  *result = groups;
+  return NULL;
+}

@@ -1,0 +1,267 @@
+#include "fuse/merge.h"
+
+#include <string.h>
+
+#include "fuse/rebuild.h"
+
+/* ---- Producers ---- */
+
+/* The only op that reads |op|, by its operands alone; a null op when there are several or a body reads it. */
+static MlirOperation only_user(MlirOperation op) {
+  MlirOperation user = {0};
+  MlirOpOperand use = mlirValueGetFirstUse(mlirOperationGetResult(op, 0));
+  for (; !mlirOpOperandIsNull(use); use = mlirOpOperandGetNextUse(use)) {
+    MlirOperation owner = mlirOpOperandGetOwner(use);
+    bool same = mlirOperationIsNull(user) || mlirOperationEqual(user, owner);
+    if (!same || !mlirBlockEqual(mlirOperationGetBlock(owner), mlirOperationGetBlock(op))) return (MlirOperation){0};
+    user = owner;
+  }
+  return user;
+}
+
+static bool is_expensive(MlirBlock body) {
+  MlirOperation op = mlirBlockGetFirstOperation(body);
+  for (; !mlirOperationIsNull(op); op = mlirOperationGetNextInBlock(op)) {
+    MlirStringRef name = o3_op_name(op);
+    if (strncmp(name.data, "math.", 5) == 0 || strncmp(name.data, "arith.div", 9) == 0 ||
+        strncmp(name.data, "tensor.", 7) == 0 || mlirOperationGetNumRegions(op))
+      return true;
+  }
+  return false;
+}
+
+static bool reads(const o3_dep_generic_t *consumer, int operand, const o3_dep_generic_t *producer) {
+  return mlirValueEqual(mlirOperationGetOperand(consumer->op, operand), mlirOperationGetResult(producer->op, 0));
+}
+
+/* One element of the producer for each iteration of the consumer, or cheap ones. */
+static bool is_worth_it(const o3_dep_generic_t *producer, const o3_dep_generic_t *consumer) {
+  for (int i = 0; i < consumer->num_inputs; ++i) {
+    if (!reads(consumer, i, producer)) continue;
+    bool repeats = (int)mlirAffineMapGetNumResults(consumer->maps[i]) != consumer->num_dims;
+    if (repeats && is_expensive(producer->body)) return false;
+  }
+  return !reads(consumer, consumer->num_inputs, producer);
+}
+
+/* linalg finds the length of a loop in an operand that the loop alone walks. */
+static bool knows_its_loops(const o3_rebuild_t *r) {
+  for (int d = 0; d < r->like->num_dims; ++d) {
+    bool found = o3_dep_position(r->out_map, d) >= 0;
+    for (int i = 0; i < r->num_inputs && !found; ++i) {
+      for (int p = 0; p < (int)mlirAffineMapGetNumResults(r->maps[i]) && !found; ++p)
+        found = o3_dep_loop(r->maps[i], p) == d;
+    }
+    if (!found) return false;
+  }
+  return true;
+}
+
+typedef struct merger {
+  o3_arena_t *arena;
+  const o3_dep_generic_t *producer, *consumer;
+  o3_rebuild_t rebuild;
+  int kept[O3_DEP_MAX_OPERANDS];                             /* consumer's input -> new input, -1: the producer's */
+  int from[O3_DEP_MAX_OPERANDS][O3_DEP_MAX_OPERANDS];        /* consumer's input, producer's input -> new input */
+  MlirAffineMap loops[O3_DEP_MAX_OPERANDS];                  /* consumer's input -> map to the producer's loops */
+} merger_t;
+
+static MlirAffineMap compose(MlirAffineMap outer, MlirAffineMap inner, MlirContext context) {
+  MlirAffineExpr exprs[O3_IR_MAX_RANK];
+  int count = (int)mlirAffineMapGetNumResults(outer);
+  for (int i = 0; i < count; ++i) exprs[i] = mlirAffineExprCompose(mlirAffineMapGetResult(outer, i), inner);
+  return mlirAffineMapGet(context, mlirAffineMapGetNumDims(inner), 0, count, exprs);
+}
+
+static bool list_inputs(merger_t *m) {
+  const o3_dep_generic_t *consumer = m->consumer, *producer = m->producer;
+  MlirContext context = mlirOperationGetContext(consumer->op);
+  for (int i = 0; i < consumer->num_inputs; ++i) {
+    if (!reads(consumer, i, producer)) {
+      m->kept[i] = o3_rebuild_input(&m->rebuild, mlirOperationGetOperand(consumer->op, i), consumer->maps[i]);
+      if (m->kept[i] < 0) return false;
+      continue;
+    }
+    m->kept[i] = -1;
+    if (!o3_dep_compose(producer, consumer, i, &m->loops[i])) return false;
+    for (int k = 0; k < producer->num_inputs; ++k) {
+      MlirAffineMap map = compose(producer->maps[k], m->loops[i], context);
+      m->from[i][k] = o3_rebuild_input(&m->rebuild, mlirOperationGetOperand(producer->op, k), map);
+      if (m->from[i][k] < 0) return false;
+    }
+  }
+  return knows_its_loops(&m->rebuild);
+}
+
+/* The producer's value for the consumer's input |i|; inputs that read the same element share it. */
+static o3_status_t produce(merger_t *m, int i, MlirValue *values) {
+  MlirValue args[O3_DEP_MAX_OPERANDS] = {{0}};
+  for (int k = 0; k < i; ++k) {
+    if (m->kept[k] >= 0 || !mlirAffineMapEqual(m->loops[k], m->loops[i])) continue;
+    values[i] = values[k];
+    return NULL;
+  }
+  for (int k = 0; k < m->producer->num_inputs; ++k) args[k] = mlirBlockGetArgument(m->rebuild.block, m->from[i][k]);
+  return o3_rebuild_clone(&m->rebuild, m->producer->body, args, &m->loops[i], &values[i]);
+}
+
+static o3_status_t build_merged(merger_t *m) {
+  MlirValue args[O3_DEP_MAX_OPERANDS], result;
+  O3_TRY(o3_rebuild_begin(&m->rebuild, m->arena));
+  for (int i = 0; i < m->consumer->num_inputs; ++i) {
+    if (m->kept[i] >= 0) {
+      args[i] = mlirBlockGetArgument(m->rebuild.block, m->kept[i]);
+    } else {
+      O3_TRY(produce(m, i, args));
+    }
+  }
+  args[m->consumer->num_inputs] = mlirBlockGetArgument(m->rebuild.block, m->rebuild.num_inputs);
+  O3_TRY(o3_rebuild_clone(&m->rebuild, m->consumer->body, args, NULL, &result));
+  o3_rebuild_finish(&m->rebuild, result);
+  mlirOperationDestroy(m->producer->op);
+  return NULL;
+}
+
+static o3_status_t merge_into_user(o3_arena_t *arena, MlirOperation op) {
+  o3_dep_generic_t producer, consumer;
+  bool fits = o3_dep_generic_read(op, &producer) && o3_dep_generic_kind(&producer) == O3_DEP_MAP;
+  MlirOperation user = fits ? only_user(op) : (MlirOperation){0};
+  if (mlirOperationIsNull(user) || !o3_dep_generic_read(user, &consumer)) return NULL;
+  o3_dep_kind_t kind = o3_dep_generic_kind(&consumer);
+  if ((kind != O3_DEP_MAP && kind != O3_DEP_REDUCTION) || !is_worth_it(&producer, &consumer)) return NULL;
+  merger_t *m = O3_ARENA_NEW(arena, merger_t);
+  O3_TRY_ALLOC(m);
+  m->arena = arena;
+  m->producer = &producer;
+  m->consumer = &consumer;
+  m->rebuild.like = &consumer;
+  m->rebuild.out = mlirOperationGetOperand(user, consumer.num_inputs);
+  m->rebuild.out_map = o3_dep_result_map(&consumer);
+  return list_inputs(m) ? build_merged(m) : NULL;
+}
+
+/* ---- Constants ---- */
+
+static bool is_splat(MlirValue value, MlirAttribute *element) {
+  MlirOperation def = o3_value_def(value);
+  if (mlirOperationIsNull(def) || !o3_op_is(def, "arith.constant")) return false;
+  MlirAttribute attr = o3_op_attr(def, "value");
+  if (!mlirAttributeIsADenseElements(attr) || !mlirDenseElementsAttrIsSplat(attr)) return false;
+  *element = mlirDenseElementsAttrGetSplatValue(attr);
+  return true;
+}
+
+static o3_status_t fold_splats(o3_arena_t *arena, MlirOperation op) {
+  o3_dep_generic_t generic;
+  MlirAttribute constants[O3_DEP_MAX_OPERANDS] = {{0}};
+  int places[O3_DEP_MAX_OPERANDS], found = 0;
+  bool fits = o3_dep_generic_read(op, &generic);
+  o3_dep_kind_t kind = fits ? o3_dep_generic_kind(&generic) : O3_DEP_OTHER;
+  if (kind != O3_DEP_MAP && kind != O3_DEP_REDUCTION) return NULL;
+  o3_rebuild_t r = {.like = &generic, .out = mlirOperationGetOperand(op, generic.num_inputs),
+                    .out_map = o3_dep_result_map(&generic)};
+  for (int i = 0; i < generic.num_inputs; ++i) {
+    MlirValue input = mlirOperationGetOperand(op, i);
+    found += is_splat(input, &constants[i]);
+    places[i] = constants[i].ptr ? -1 : o3_rebuild_input(&r, input, generic.maps[i]);
+  }
+  if (!found || !knows_its_loops(&r)) return NULL;
+  MlirValue args[O3_DEP_MAX_OPERANDS], result;
+  O3_TRY(o3_rebuild_begin(&r, arena));
+  o3_builder_t b = o3_builder_at_end(r.block, mlirOperationGetLocation(op));
+  for (int i = 0; i < generic.num_inputs; ++i) {
+    args[i] = places[i] >= 0 ? mlirBlockGetArgument(r.block, places[i])
+                             : o3_build1_attrs(&b, "arith.constant", mlirAttributeGetType(constants[i]), O3_NO_VALUES,
+                                               O3_ATTRS({"value", constants[i]}));
+  }
+  args[generic.num_inputs] = mlirBlockGetArgument(r.block, r.num_inputs);
+  O3_TRY(o3_rebuild_clone(&r, generic.body, args, NULL, &result));
+  o3_rebuild_finish(&r, result);
+  return NULL;
+}
+
+/* From the last op to the first, so that when an op is looked at its readers are merged already. */
+o3_status_t o3_fuse_merge(o3_arena_t *arena, MlirBlock block) {
+  o3_ptr_vec_t ops = o3_ptr_vec(arena);
+  MlirOperation op = mlirBlockGetFirstOperation(block);
+  for (; !mlirOperationIsNull(op); op = mlirOperationGetNextInBlock(op)) {
+    if (!o3_ptr_vec_push(&ops, op.ptr)) return o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");
+  }
+  for (size_t i = ops.count; i-- > 0;) O3_TRY(merge_into_user(arena, (MlirOperation){ops.items[i]}));
+  for (op = mlirBlockGetFirstOperation(block); !mlirOperationIsNull(op);) {
+    MlirOperation next = mlirOperationGetNextInBlock(op);
+    O3_TRY(fold_splats(arena, op));
+    op = next;
+  }
+  return NULL;
+}
+
+/* ---- Places ---- */
+
+/* Whether |op| is the last op of its block that reads |value|. */
+static bool is_last_reader(MlirOperation op, MlirValue value) {
+  MlirOperation after = mlirOperationGetNextInBlock(op);
+  for (; !mlirOperationIsNull(after); after = mlirOperationGetNextInBlock(after)) {
+    for (intptr_t i = 0; i < mlirOperationGetNumOperands(after); ++i) {
+      if (mlirValueEqual(mlirOperationGetOperand(after, i), value)) return false;
+    }
+  }
+  return true;
+}
+
+/* An input of the generic that can be its initial value: of its type, walked like it, made by a generic here, and
+ * not read any more. */
+static int overwritable_input(const o3_dep_generic_t *generic) {
+  MlirType type = mlirValueGetType(mlirOperationGetResult(generic->op, 0));
+  for (int i = 0; i < generic->num_inputs; ++i) {
+    MlirValue input = mlirOperationGetOperand(generic->op, i);
+    o3_dep_generic_t made_by;
+    MlirOperation def = o3_value_def(input);
+    bool fits = !mlirOperationIsNull(def) && mlirTypeEqual(mlirValueGetType(input), type) &&
+                mlirAffineMapEqual(generic->maps[i], o3_dep_result_map(generic)) &&
+                o3_dep_generic_read(def, &made_by) && is_last_reader(generic->op, input);
+    if (fits) return i;
+  }
+  return -1;
+}
+
+static o3_status_t overwrite_input(o3_arena_t *arena, const o3_dep_generic_t *generic, int input) {
+  MlirValue args[O3_DEP_MAX_OPERANDS], result;
+  int places[O3_DEP_MAX_OPERANDS];
+  MlirValue old = mlirOperationGetOperand(generic->op, input);
+  o3_rebuild_t r = {.like = generic, .out = old, .out_map = o3_dep_result_map(generic)};
+  for (int i = 0; i < generic->num_inputs; ++i) {
+    MlirValue value = mlirOperationGetOperand(generic->op, i);
+    bool overwritten = mlirValueEqual(value, old) && mlirAffineMapEqual(generic->maps[i], r.out_map);
+    places[i] = overwritten ? -1 : o3_rebuild_input(&r, value, generic->maps[i]);
+  }
+  O3_TRY(o3_rebuild_begin(&r, arena));
+  for (int i = 0; i < generic->num_inputs; ++i)
+    args[i] = mlirBlockGetArgument(r.block, places[i] >= 0 ? places[i] : r.num_inputs);
+  args[generic->num_inputs] = (MlirValue){0};
+  O3_TRY(o3_rebuild_clone(&r, generic->body, args, NULL, &result));
+  o3_rebuild_finish(&r, result);
+  return NULL;
+}
+
+o3_status_t o3_fuse_place(o3_arena_t *arena, MlirValue root, MlirValue out) {
+  MlirOperation op = o3_value_def(root);
+  o3_dep_generic_t generic;
+  while (o3_dep_generic_read(op, &generic)) {
+    MlirValue initial = mlirOperationGetOperand(op, generic.num_inputs);
+    bool is_map = o3_dep_generic_kind(&generic) == O3_DEP_MAP;
+    int input = is_map ? overwritable_input(&generic) : -1;
+    if (input >= 0) {
+      initial = mlirOperationGetOperand(op, input);
+      O3_TRY(overwrite_input(arena, &generic, input));
+    }
+    MlirOperation def = o3_value_def(initial);
+    if (input < 0 && (is_map || mlirOperationIsNull(def) || o3_dep_generic_kind(&generic) == O3_DEP_FILL ||
+                      o3_op_is(def, "tensor.empty"))) {
+      mlirOperationSetOperand(op, generic.num_inputs, out);
+      return NULL;
+    }
+    op = def;
+  }
+  return o3_status_create(O3_STATUS_INTERNAL, "the result of op '%.*s' has no initial value", O3_STR_ARGS(o3_op_label(op)));
+}

@@ -1,0 +1,18 @@
+/* Inside a kernel: fewer ops and fewer values. */
+#ifndef O3_FUSE_MERGE_H
+#define O3_FUSE_MERGE_H
+
+#include "ir/pass.h"
+
+/* Merges elementwise ops of |block| into the op that reads them, where that computes nothing twice (or only what is
+ * cheap), and constants of one value into the bodies. */
+o3_status_t o3_fuse_merge(o3_arena_t *arena, MlirBlock block) O3_MUST_USE;
+
+/* Lets the op that makes |root|, and those before it, write into |out|, a tensor of the same type:
+ *
+ *     %e = exp(%x) outs(%empty)    ->    %e = exp(%x) outs(%out)
+ *     %y = div(%e, %s) outs(%empty)      %y = div(%s) outs(%e)     the body reads the old value
+ */
+o3_status_t o3_fuse_place(o3_arena_t *arena, MlirValue root, MlirValue out) O3_MUST_USE;
+
+#endif

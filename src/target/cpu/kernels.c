@@ -1,0 +1,404 @@
+/* cpu-kernel-results and cpu-kernels: from kernels as functions to loops in @main.
+ *
+ * Between the two the memory plan sees a call as one use of the buffers that it is given. Then the body of each
+ * kernel is copied to its call, and emitted by its kind (o3.kernel_kind):
+ *
+ *     elementwise, movement   one linalg op, for cpu-loops
+ *     contraction             see product.h
+ *     rows                    scf.parallel over the rows (o3.rows: dimensions of the result); inside it the loops of
+ *                             one op after another, over what is left of their dims. A buffer of the kernel's own
+ *                             is one row on the stack: its dimensions that count the rows have the stride 0.
+ */
+#include <string.h>
+
+#include "base/map.h"
+#include "target/cpu/cpu.h"
+#include "target/cpu/cpu_ir.h"
+#include "target/cpu/loops.h"
+#include "target/cpu/product.h"
+
+enum { MAX_OPS = 64 };
+
+static bool is_kernel(MlirOperation func) { return o3_op_string(func, "o3.kernel_kind").data != NULL; }
+
+static MlirOperation called_kernel(MlirModule module, MlirOperation op) {
+  if (!o3_op_is(op, "func.call")) return (MlirOperation){0};
+  MlirStringRef name = mlirFlatSymbolRefAttrGetValue(o3_op_attr(op, "callee"));
+  MlirOperation func = mlirBlockGetFirstOperation(mlirModuleGetBody(module));
+  for (; !mlirOperationIsNull(func); func = mlirOperationGetNextInBlock(func)) {
+    if (is_kernel(func) && mlirStringRefEqual(o3_op_string(func, "sym_name"), name)) return func;
+  }
+  return (MlirOperation){0};
+}
+
+/* ---- cpu-kernel-results ---- */
+
+static MlirValue last_operand(MlirOperation op) {
+  return mlirOperationGetOperand(op, mlirOperationGetNumOperands(op) - 1);
+}
+
+static o3_status_t use_argument(MlirOperation op, void *context) {
+  MlirModule module = *(MlirModule *)context;
+  MlirOperation kernel = called_kernel(module, op);
+  if (mlirOperationIsNull(kernel) || mlirOperationGetNumResults(op) == 0) return NULL;
+  o3_builder_t b = o3_builder_before(op);
+  MlirValue operands[O3_NEST_MAX_OPERANDS * 4];
+  int count = (int)mlirOperationGetNumOperands(op);
+  if (count > O3_NEST_MAX_OPERANDS * 4)
+    return o3_status_create(O3_STATUS_UNSUPPORTED, "kernel '%.*s' has %d arguments, at most %d are supported",
+                            O3_STR_ARGS(o3_op_string(kernel, "sym_name")), count, O3_NEST_MAX_OPERANDS * 4);
+  for (int i = 0; i < count; ++i) operands[i] = mlirOperationGetOperand(op, i);
+  o3_op_spec_t spec = {.name = "func.call",
+                       .num_operands = count,
+                       .operands = operands,
+                       .num_attrs = 1,
+                       .attrs = (o3_attr_t[]){{"callee", o3_op_attr(op, "callee")}}};
+  o3_build(&b, &spec);
+  mlirValueReplaceAllUsesOfWith(mlirOperationGetResult(op, 0), last_operand(op));
+  mlirOperationDestroy(op);
+  return NULL;
+}
+
+static o3_status_t drop_result(MlirOperation kernel) {
+  MlirBlock body = o3_func_body(kernel);
+  MlirOperation end = mlirBlockGetTerminator(body);
+  MlirType type = mlirTypeAttrGetValue(o3_op_attr(kernel, "function_type")), inputs[O3_NEST_MAX_OPERANDS * 4];
+  intptr_t count = mlirBlockGetNumArguments(body);
+  bool in_place = mlirOperationGetNumOperands(end) == 1 &&
+                  mlirValueEqual(mlirOperationGetOperand(end, 0), mlirBlockGetArgument(body, count - 1));
+  if (!in_place)
+    return o3_status_create(O3_STATUS_INTERNAL, "kernel '%.*s' does not write its result in place",
+                            O3_STR_ARGS(o3_op_string(kernel, "sym_name")));
+  for (intptr_t i = 0; i < count && i < O3_NEST_MAX_OPERANDS * 4; ++i) inputs[i] = mlirFunctionTypeGetInput(type, i);
+  o3_op_attr_set(kernel, "function_type",
+                 o3_attr_type(mlirFunctionTypeGet(mlirOperationGetContext(kernel), count, inputs, 0, NULL)));
+  o3_builder_t b = o3_builder_before(end);
+  o3_build0(&b, "func.return", O3_NO_VALUES);
+  mlirOperationDestroy(end);
+  return NULL;
+}
+
+o3_status_t o3_cpu_kernel_results(o3_pass_env_t *env, MlirModule module) {
+  o3_cpu_load_dialects(env->context);
+  O3_TRY(o3_walk(o3_module_func(module, "main"), use_argument, &module));
+  MlirOperation func = mlirBlockGetFirstOperation(mlirModuleGetBody(module));
+  for (; !mlirOperationIsNull(func); func = mlirOperationGetNextInBlock(func)) {
+    if (is_kernel(func)) O3_TRY(drop_result(func));
+  }
+  return NULL;
+}
+
+/* ---- The body at its call ---- */
+
+typedef struct inlined {
+  o3_pass_env_t *env;
+  MlirModule module;
+  MlirOperation kernel, call;
+  o3_ptr_map_t *values; /* MlirValue.ptr in the kernel -> at the call */
+  int num_ops, num_buffers;
+  MlirOperation ops[MAX_OPS]; /* linalg.generic, in order */
+  MlirOperation buffers[MAX_OPS]; /* memref.alloc */
+} inlined_t;
+
+static o3_status_t internal(const inlined_t *self, const char *what) {
+  return o3_status_create(O3_STATUS_INTERNAL, "kernel '%.*s': %s", O3_STR_ARGS(o3_op_string(self->kernel, "sym_name")),
+                          what);
+}
+
+static o3_status_t put(inlined_t *self, MlirValue from, MlirValue to) {
+  bool ok = o3_ptr_map_put(self->values, from.ptr, (void *)(uintptr_t)to.ptr);
+  return ok ? NULL : o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");
+}
+
+static o3_status_t use_new_operands(MlirOperation op, void *context) {
+  const inlined_t *self = context;
+  for (intptr_t i = 0; i < mlirOperationGetNumOperands(op); ++i) {
+    const void *to = o3_ptr_map_get(self->values, mlirOperationGetOperand(op, i).ptr);
+    if (to) mlirOperationSetOperand(op, i, (MlirValue){to});
+  }
+  return NULL;
+}
+
+static o3_status_t inline_op(inlined_t *self, MlirOperation op) {
+  if (o3_op_is(op, "func.return") || o3_op_is(op, "memref.dealloc")) return NULL;
+  MlirOperation copy = mlirOperationClone(op);
+  mlirBlockInsertOwnedOperationBefore(mlirOperationGetBlock(self->call), self->call, copy);
+  O3_TRY(use_new_operands(copy, self));
+  O3_TRY(o3_walk(copy, use_new_operands, self));
+  for (intptr_t i = 0; i < mlirOperationGetNumResults(op); ++i)
+    O3_TRY(put(self, mlirOperationGetResult(op, i), mlirOperationGetResult(copy, i)));
+  bool is_generic = o3_op_is(op, "linalg.generic"), is_buffer = o3_op_is(op, "memref.alloc");
+  if (self->num_ops + is_generic > MAX_OPS || self->num_buffers + is_buffer > MAX_OPS)
+    return internal(self, "it has more ops than an emitter takes");
+  if (is_generic) self->ops[self->num_ops++] = copy;
+  if (is_buffer) self->buffers[self->num_buffers++] = copy;
+  return NULL;
+}
+
+static o3_status_t inline_body(inlined_t *self) {
+  MlirBlock body = o3_func_body(self->kernel);
+  for (intptr_t i = 0; i < mlirBlockGetNumArguments(body); ++i)
+    O3_TRY(put(self, mlirBlockGetArgument(body, i), mlirOperationGetOperand(self->call, i)));
+  MlirOperation op = mlirBlockGetFirstOperation(body);
+  for (; !mlirOperationIsNull(op); op = mlirOperationGetNextInBlock(op)) O3_TRY(inline_op(self, op));
+  return NULL;
+}
+
+/* ---- Single ops ---- */
+
+static o3_status_t emit_single(inlined_t *self) {
+  bool single = self->num_ops == 1 && self->num_buffers == 0;
+  return single ? NULL : internal(self, "its ops did not become one");
+}
+
+/* ---- Products ---- */
+
+static bool reduces(MlirOperation op) {
+  static _Thread_local o3_nest_t nest;
+  bool found = false;
+  if (!o3_nest_read(op, &nest)) return false;
+  for (int d = 0; d < nest.num_dims; ++d) found |= nest.reduction[d];
+  return found;
+}
+
+static o3_status_t emit_contraction(inlined_t *self) {
+  o3_product_kernel_t kernel = {.num_before = 0};
+  if (self->num_buffers) return internal(self, "a product with an epilogue has no buffer of its own");
+  for (int i = 0; i < self->num_ops; ++i) {
+    bool found = !mlirOperationIsNull(kernel.product);
+    if (!found && reduces(self->ops[i])) {
+      kernel.product = self->ops[i];
+    } else if (found ? kernel.num_after == 4 : kernel.num_before == 4) {
+      return internal(self, "too many ops around the product");
+    } else if (found) {
+      kernel.after[kernel.num_after++] = self->ops[i];
+    } else {
+      kernel.before[kernel.num_before++] = self->ops[i];
+    }
+  }
+  if (mlirOperationIsNull(kernel.product)) return internal(self, "it has no product");
+  return o3_product_emit(self->env, self->module, &kernel);
+}
+
+/* ---- Rows ---- */
+
+/* The dimensions of a buffer that count the rows. */
+typedef struct row_dims {
+  MlirValue buffer;
+  int at[O3_IR_MAX_RANK];
+} row_dims_t;
+
+typedef struct rows {
+  inlined_t *inlined;
+  int num_rows;
+  MlirValue ivs[O3_IR_MAX_RANK];
+  int num_known;
+  row_dims_t known[MAX_OPS + 1]; /* the result, then the kernel's own buffers */
+  o3_loops_frame_t frames[MAX_OPS];
+} rows_t;
+
+static const row_dims_t *find_rows(const rows_t *self, MlirValue buffer) {
+  for (int i = 0; i < self->num_known; ++i) {
+    if (mlirValueEqual(self->known[i].buffer, buffer)) return &self->known[i];
+  }
+  return NULL;
+}
+
+static bool is_own_buffer(const rows_t *self, MlirValue value) {
+  for (int i = 0; i < self->inlined->num_buffers; ++i) {
+    if (mlirValueEqual(mlirOperationGetResult(self->inlined->buffers[i], 0), value)) return true;
+  }
+  return false;
+}
+
+static int dim_at(const o3_nest_operand_t *operand, int position) {
+  MlirAffineExpr expr = operand->all_exprs[position];
+  return mlirAffineExprIsADim(expr) ? (int)mlirAffineDimExprGetPosition(expr) : -1;
+}
+
+static int position_of(const o3_nest_operand_t *operand, int dim) {
+  for (int r = 0; r < operand->num_terms; ++r) {
+    if (dim_at(operand, r) == dim) return r;
+  }
+  return -1;
+}
+
+/* What the op writes tells which of its dims count the rows, and these what the buffers are that it reads. */
+static o3_status_t trace_op(rows_t *self, int index) {
+  static _Thread_local o3_nest_t nest;
+  if (!o3_nest_read(self->inlined->ops[index], &nest)) return internal(self->inlined, "an op is no loop nest");
+  const o3_nest_operand_t *out = &nest.operands[nest.num_inputs];
+  const row_dims_t *written = find_rows(self, out->value);
+  if (!written) return internal(self->inlined, "an op writes what no later op reads");
+  int dims[O3_IR_MAX_RANK];
+  for (int i = 0; i < self->num_rows; ++i) {
+    dims[i] = dim_at(out, written->at[i]);
+    if (dims[i] < 0) return internal(self->inlined, "an op has no loop over the rows");
+    self->frames[index].fixed[dims[i]] = true;
+    self->frames[index].ivs[dims[i]] = self->ivs[i];
+  }
+  for (int k = 0; k < nest.num_operands; ++k) {
+    row_dims_t dims_of = {.buffer = nest.operands[k].value};
+    if (!is_own_buffer(self, dims_of.buffer) || find_rows(self, dims_of.buffer)) continue;
+    for (int i = 0; i < self->num_rows; ++i) {
+      dims_of.at[i] = position_of(&nest.operands[k], dims[i]);
+      if (dims_of.at[i] < 0) return internal(self->inlined, "a buffer is shared by rows");
+    }
+    self->known[self->num_known++] = dims_of;
+  }
+  return NULL;
+}
+
+/* memref<8x12x128xf32>, rows 0 and 1: memref<1x1x128xf32> on the stack. */
+static o3_status_t build_stack(rows_t *self, o3_builder_t *b, row_dims_t *buffer) {
+  MlirType type = mlirValueGetType(buffer->buffer);
+  int64_t sizes[O3_IR_MAX_RANK];
+  int rank = o3_type_rank(type);
+  for (int r = 0; r < rank; ++r) sizes[r] = o3_type_dim(type, r);
+  for (int i = 0; i < self->num_rows; ++i) sizes[buffer->at[i]] = 1;
+  for (int r = 0; r < rank; ++r) {
+    if (sizes[r] < 0) return internal(self->inlined, "a row of unknown length cannot be on the stack");
+  }
+  int32_t none[2] = {0, 0};
+  MlirValue row =
+      o3_build1_attrs(b, "memref.alloca", o3_memref_type(rank, sizes, o3_type_element(type)), O3_NO_VALUES,
+                      O3_ATTRS({"alignment", o3_attr_i64(b->context, O3_CPU_ALIGNMENT)},
+                               {"operandSegmentSizes", mlirDenseI32ArrayGet(b->context, 2, none)}));
+  mlirValueReplaceAllUsesOfWith(buffer->buffer, row);
+  buffer->buffer = row;
+  return NULL;
+}
+
+static void stay_in_row(const rows_t *self, o3_nest_t *nest) {
+  for (int k = 0; k < nest->num_operands; ++k) {
+    o3_nest_operand_t *operand = &nest->operands[k];
+    const row_dims_t *dims = find_rows(self, operand->value);
+    MlirOperation def = dims ? o3_value_def(operand->value) : (MlirOperation){0};
+    if (mlirOperationIsNull(def) || !o3_op_is(def, "memref.alloca")) continue;
+    operand->is_contiguous = false;
+    for (int i = 0; i < self->num_rows; ++i) operand->strides[dims->at[i]] = 0;
+  }
+}
+
+static o3_status_t emit_row_op(rows_t *self, o3_builder_t *b, int index) {
+  static _Thread_local o3_nest_t nest;
+  o3_loops_frame_t *frame = &self->frames[index];
+  frame->ranged = -1;
+  if (!o3_nest_read(self->inlined->ops[index], &nest)) return internal(self->inlined, "an op is no loop nest");
+  stay_in_row(self, &nest);
+  o3_nest_merge_around(&nest, frame->fixed);
+  o3_nest_flatten(&nest, b);
+  O3_TRY(o3_loops_build(&nest, b, frame));
+  mlirOperationDestroy(self->inlined->ops[index]);
+  return NULL;
+}
+
+static o3_status_t rows_work(rows_t *self, int64_t *work) {
+  static _Thread_local o3_nest_t nest;
+  *work = 0;
+  for (int i = 0; i < self->inlined->num_ops; ++i) {
+    if (!o3_nest_read(self->inlined->ops[i], &nest)) return internal(self->inlined, "an op is no loop nest");
+    *work += o3_loops_work(&nest, self->frames[i].fixed);
+  }
+  return NULL;
+}
+
+static o3_status_t trace(rows_t *self, MlirValue out) {
+  int64_t at[O3_IR_MAX_RANK];
+  self->num_rows = o3_op_ints(self->inlined->kernel, "o3.rows", at, O3_IR_MAX_RANK);
+  if (self->num_rows < 0) return internal(self->inlined, "o3.rows is missing");
+  self->known[self->num_known++].buffer = out;
+  for (int i = 0; i < self->num_rows; ++i) self->known[0].at[i] = (int)at[i];
+  for (int i = self->inlined->num_ops - 1; i >= 0; --i) O3_TRY(trace_op(self, i));
+  return NULL;
+}
+
+static o3_builder_t build_rows(rows_t *self, o3_builder_t *b, MlirValue out, int64_t work) {
+  MlirValue sizes[O3_IR_MAX_RANK], steps[O3_IR_MAX_RANK];
+  MlirType type = mlirValueGetType(out);
+  if (!self->num_rows) return *b;
+  for (int i = 0; i < self->num_rows; ++i) {
+    int r = self->known[0].at[i];
+    int64_t size = o3_type_dim(type, r);
+    sizes[i] = size >= 0 ? o3_build_index(b, size)
+                         : o3_build1(b, "memref.dim", o3_build_index_type(b), O3_VALUES(out, o3_build_index(b, r)));
+    steps[i] = o3_build_index(b, 1);
+  }
+  return o3_cpu_parallel(b, self->num_rows, sizes, steps, work, self->ivs);
+}
+
+static o3_status_t emit_rows(inlined_t *inlined) {
+  static _Thread_local rows_t self;
+  int64_t work;
+  MlirValue out = last_operand(inlined->call);
+  self = (rows_t){.inlined = inlined};
+  O3_TRY(trace(&self, out));
+  O3_TRY(rows_work(&self, &work));
+  o3_builder_t b = o3_builder_before(inlined->call);
+  o3_builder_t inside = build_rows(&self, &b, out, work);
+  for (int i = 0; i < inlined->num_ops; ++i)
+    for (int d = 0; d < O3_IR_MAX_RANK; ++d) self.frames[i].fixed[d] = false;
+  self.num_known = 0;
+  O3_TRY(trace(&self, out));
+  for (int i = 0; i < inlined->num_ops; ++i) mlirOperationMoveBefore(inlined->ops[i], inside.before);
+  inside.before = inlined->num_ops ? inlined->ops[0] : inside.before;
+  for (int i = 1; i < self.num_known; ++i) O3_TRY(build_stack(&self, &inside, &self.known[i]));
+  for (int i = 0; i < inlined->num_ops; ++i) {
+    o3_builder_t at = o3_builder_before(inlined->ops[i]);
+    O3_TRY(emit_row_op(&self, &at, i));
+  }
+  for (int i = 0; i < inlined->num_buffers; ++i) mlirOperationDestroy(inlined->buffers[i]);
+  return NULL;
+}
+
+/* ---- All calls ---- */
+
+static const struct {
+  const char *kind;
+  o3_status_t (*emit)(inlined_t *self);
+} EMITTERS[] = {{"elementwise", emit_single},
+                {"movement", emit_single},
+                {"contraction", emit_contraction},
+                {"rows", emit_rows}};
+
+static o3_status_t emit_call(o3_pass_env_t *env, MlirModule module, MlirOperation call) {
+  static _Thread_local inlined_t self;
+  self = (inlined_t){.env = env, .module = module, .kernel = called_kernel(module, call), .call = call,
+                     .values = o3_ptr_map_create(env->arena)};
+  O3_TRY_ALLOC(self.values);
+  MlirStringRef kind = o3_op_string(self.kernel, "o3.kernel_kind");
+  O3_TRY(inline_body(&self));
+  for (size_t i = 0; i < sizeof(EMITTERS) / sizeof(EMITTERS[0]); ++i) {
+    if (!o3_str_equal(kind, EMITTERS[i].kind)) continue;
+    O3_TRY(EMITTERS[i].emit(&self));
+    mlirOperationDestroy(call);
+    return NULL;
+  }
+  return internal(&self, "there is no emitter for its o3.kernel_kind");
+}
+
+typedef struct calls {
+  MlirModule module;
+  o3_ptr_vec_t list;
+} calls_t;
+
+static o3_status_t collect_call(MlirOperation op, void *context) {
+  calls_t *calls = context;
+  if (mlirOperationIsNull(called_kernel(calls->module, op)) || o3_ptr_vec_push(&calls->list, op.ptr)) return NULL;
+  return o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");
+}
+
+o3_status_t o3_cpu_kernels(o3_pass_env_t *env, MlirModule module) {
+  calls_t calls = {module, o3_ptr_vec(env->arena)};
+  o3_cpu_load_dialects(env->context);
+  O3_TRY(o3_walk(o3_module_func(module, "main"), collect_call, &calls));
+  for (size_t i = 0; i < calls.list.count; ++i)
+    O3_TRY(emit_call(env, module, (MlirOperation){calls.list.items[i]}));
+  MlirOperation func = mlirBlockGetFirstOperation(mlirModuleGetBody(module));
+  while (!mlirOperationIsNull(func)) {
+    MlirOperation next = mlirOperationGetNextInBlock(func);
+    if (is_kernel(func)) mlirOperationDestroy(func);
+    func = next;
+  }
+  return NULL;
+}

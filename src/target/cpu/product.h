@@ -1,0 +1,23 @@
+/* Products and convolutions with what is done to each finished element: the contraction kernels of the fuse stage. */
+#ifndef O3_TARGET_CPU_PRODUCT_H
+#define O3_TARGET_CPU_PRODUCT_H
+
+#include "ir/build.h"
+#include "ir/pass.h"
+
+/* See o3_kernel_support_t. */
+const char *o3_product_refuse(MlirOperation product);
+const char *o3_product_refuse_epilogue(MlirOperation product, MlirOperation op);
+
+/* The ops of a contraction kernel, on buffers: all write the same one. */
+typedef struct o3_product_kernel {
+  MlirOperation product;
+  int num_before, num_after;
+  MlirOperation before[4]; /* what the sums start at */
+  MlirOperation after[4];  /* what is done with each sum */
+} o3_product_kernel_t;
+
+/* Replaces the ops by loops before the product; they are destroyed. */
+o3_status_t o3_product_emit(o3_pass_env_t *env, MlirModule module, const o3_product_kernel_t *kernel) O3_MUST_USE;
+
+#endif

@@ -393,19 +393,17 @@ static o3_status_t add_kernel(contract_t *self, const o3_gemm_shape_t *shape) {
   return status;
 }
 
-static o3_status_t emit(contract_t *self, product_t *product, MlirOperation op, sides_t *sides) {
+static o3_status_t emit(contract_t *self, product_t *product, o3_builder_t b, sides_t *sides) {
   int bits = o3_type_bits(o3_type_element(mlirValueGetType(product->c->value)));
   o3_gemm_shape_t shape = o3_gemm_shape(self->env->machine, bits);
   O3_TRY(add_kernel(self, &shape));
   char *name = o3_gemm_block_name(&shape);
   O3_TRY_ALLOC(name);
-  o3_builder_t b = o3_builder_before(op);
   o3_nest_flatten(product->nest, &b);
   for (int i = 0; i < sides->num_before; ++i) o3_nest_flatten(&sides->before[i].nest, &b);
   for (int i = 0; i < sides->num_after; ++i) o3_nest_flatten(&sides->after[i].nest, &b);
   o3_status_t status = build_product(product, &b, &shape, name, sides);
   free(name);
-  if (!status) mlirOperationDestroy(op);
   return status;
 }
 
@@ -415,7 +413,10 @@ static o3_status_t replace_product(MlirOperation op, void *context) {
   product_t product;
   if (!o3_nest_read(op, &nest)) return NULL;
   o3_nest_merge(&nest);
-  return match(&nest, &product) ? emit(context, &product, op, &none) : NULL;
+  if (!match(&nest, &product)) return NULL;
+  O3_TRY(emit(context, &product, o3_builder_before(op), &none));
+  mlirOperationDestroy(op);
+  return NULL;
 }
 
 /* ---- Kernels of the fuse stage ---- */
@@ -463,7 +464,9 @@ o3_status_t o3_product_emit(o3_pass_env_t *env, MlirModule module, const o3_prod
   sides.num_after = kernel->num_after;
   O3_TRY(read_sides(&product, kernel->num_before, kernel->before, sides.before));
   O3_TRY(read_sides(&product, kernel->num_after, kernel->after, sides.after));
-  O3_TRY(emit(&self, &product, kernel->product, &sides));
+  MlirOperation last = kernel->num_after ? kernel->after[kernel->num_after - 1] : kernel->product;
+  O3_TRY(emit(&self, &product, o3_builder_before(last), &sides));
+  mlirOperationDestroy(kernel->product);
   for (int i = 0; i < kernel->num_before; ++i) mlirOperationDestroy(kernel->before[i]);
   for (int i = 0; i < kernel->num_after; ++i) mlirOperationDestroy(kernel->after[i]);
   return NULL;

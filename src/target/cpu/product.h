@@ -17,7 +17,7 @@ typedef struct o3_product_kernel {
   MlirOperation after[4];  /* what is done with each sum */
 } o3_product_kernel_t;
 
-/* Replaces the ops by loops before the product; they are destroyed. */
+/* Replaces the ops by loops where the last of them stands; they are destroyed. */
 o3_status_t o3_product_emit(o3_pass_env_t *env, MlirModule module, const o3_product_kernel_t *kernel) O3_MUST_USE;
 
 #endif

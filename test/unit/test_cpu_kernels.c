@@ -154,7 +154,7 @@ static void product_text(const product_case_t *it, o3_strbuf_t *text) {
   snprintf(c, sizeof(c), "tensor<%sx%sxf32>", m, n);
   o3_strbuf_printf(
       text,
-      "func.func @main(%%a: %s, %%b: %s, %%c: %s) -> %s {\n"
+      "module {\nfunc.func @main(%%a: %s, %%b: %s, %%c: %s) -> %s {\n"
       "  %%r = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (%s)>, affine_map<(m, n, k) -> "
       "(%s)>,\n"
       "      affine_map<(m, n, k) -> (m, n)>], iterator_types = [\"parallel\", \"parallel\", "
@@ -162,7 +162,7 @@ static void product_text(const product_case_t *it, o3_strbuf_t *text) {
       "      ins(%%a, %%b : %s, %s) outs(%%c : %s) {\n"
       "  ^bb0(%%p: f32, %%q: f32, %%o: f32):\n"
       "    %%x = arith.mulf %%p, %%q : f32\n    %%y = arith.addf %%o, %%x : f32\n    linalg.yield %%y : f32\n"
-      "  } -> %s\n  return %%r : %s\n}\n",
+      "  } -> %s\n  return %%r : %s\n}\n}\n",
       a, b, c, c, it->a_transposed ? "k, m" : "m, k", it->b_transposed ? "n, k" : "k, n", a, b, c, c, c);
 }
 
@@ -224,11 +224,11 @@ static void check_math(const char *name, double (*reference)(double), double lim
   enum { COUNT = 100000 };
   char text[1024];
   snprintf(text, sizeof(text),
-           "func.func @main(%%x: tensor<?xf32>, %%y: tensor<?xf32>) -> tensor<?xf32> {\n"
+           "module {\nfunc.func @main(%%x: tensor<?xf32>, %%y: tensor<?xf32>) -> tensor<?xf32> {\n"
            "  %%r = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>],\n"
            "      iterator_types = [\"parallel\"]} ins(%%x : tensor<?xf32>) outs(%%y : tensor<?xf32>) {\n"
            "  ^bb0(%%p: f32, %%o: f32):\n    %%q = math.%s %%p : f32\n    linalg.yield %%q : f32\n"
-           "  } -> tensor<?xf32>\n  return %%r : tensor<?xf32>\n}\n",
+           "  } -> tensor<?xf32>\n  return %%r : tensor<?xf32>\n}\n}\n",
            name);
   library_t library = compile(text, "x86-64-v3", 1);
   float *data = random_floats(COUNT);
@@ -271,7 +271,7 @@ static void test_math(void **state) {
 /* ---- Failures ---- */
 
 static const char CHECKED[] =
-    "func.func @main(%x: tensor<?x1024xf32>) -> tensor<?x1024xf32> {\n"
+    "module {\nfunc.func @main(%x: tensor<?x1024xf32>) -> tensor<?x1024xf32> {\n"
     "  %c0 = arith.constant 0 : index\n  %c7 = arith.constant 7 : index\n"
     "  %d = tensor.dim %x, %c0 : tensor<?x1024xf32>\n"
     "  %ok = arith.cmpi ne, %d, %c7 : index\n"
@@ -282,7 +282,7 @@ static const char CHECKED[] =
     "  return %f : tensor<?x1024xf32>\n}\n"
     "func.func private @check(%n: index, %m: index) -> i32 {\n"
     "  %r = arith.cmpi eq, %n, %m : index\n  %ok = arith.constant -1 : i32\n  %bad = arith.constant 3 : i32\n"
-    "  %s = arith.select %r, %ok, %bad : i32\n  return %s : i32\n}\n";
+    "  %s = arith.select %r, %ok, %bad : i32\n  return %s : i32\n}\n}\n";
 
 static void test_failures(void **state) {
   (void)state;

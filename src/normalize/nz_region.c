@@ -1,6 +1,9 @@
 /* How loops get their types: the body is converted under the assumption that nothing changes its size and
  * that the loop never ends early. Where the result contradicts that, the body is dropped and converted again
- * with less assumed; each round gives something up, so a few are enough. */
+ * with less assumed; each round gives something up, so a few are enough.
+ *
+ * scf.for is for loops of a known number of iterations in which no size changes: upstream's canonicalization
+ * relies on the latter when it moves casts of the initial values into the loop. All others are scf.while. */
 #include "normalize/nz_region.h"
 
 #include <stdlib.h>
@@ -298,17 +301,28 @@ static o3_status_t compare_carried(o3_nz_t *nz, loop_t *loop, int index, bool *c
     if (!shape->dims[d].ptr) continue;
     if (o3_expr_equal(o3_symbols_resolve(nz->symbols, shape->dims[d]), o3_nz_dim(nz, next, d))) continue;
     shape->dims[d].ptr = NULL;
+    loop->is_while = true;
     *changed = true;
   }
   return NULL;
+}
+
+static bool scans_known_outside(const o3_nz_t *nz, const loop_t *loop) {
+  for (int i = 0; i < loop->spec->num_scans; ++i) {
+    for (int d = 0; d < o3_nz_rank(nz, loop->slices[i]); ++d) {
+      if (!known_outside(nz, o3_nz_dim(nz, loop->slices[i], d), loop->region.first_symbol)) return false;
+    }
+  }
+  return true;
 }
 
 static o3_status_t compare(o3_nz_t *nz, loop_t *loop, bool *changed) {
   MlirValue condition = loop->iteration.next_condition;
   bool known;
   for (int i = 0; i < loop->spec->num_carried; ++i) O3_TRY(compare_carried(nz, loop, i, changed));
-  if (loop->is_while || mlirValueIsNull(condition)) return NULL;
-  if (o3_nz_is_known_bool(nz, condition, &known) && known) return NULL;
+  if (loop->is_while) return NULL;
+  bool goes_on = mlirValueIsNull(condition) || (o3_nz_is_known_bool(nz, condition, &known) && known);
+  if (goes_on && scans_known_outside(nz, loop)) return NULL;
   loop->is_while = true;
   *changed = true;
   return NULL;
@@ -374,9 +388,8 @@ static MlirValue add_scan_arg(o3_nz_t *nz, loop_t *loop, int index, MlirValue pa
     whole->shape.dims[d].ptr = NULL;
     inner.dims[d] = new_symbol(nz);
   }
-  bool grows = loop->is_while || !*sizes_known;
-  inner.dims[axis] = grows ? loop->iteration.number : loop->spec->trip;
-  whole->shape.dims[axis] = grows ? (MlirAffineExpr){0} : loop->spec->trip;
+  inner.dims[axis] = loop->is_while ? loop->iteration.number : loop->spec->trip;
+  whole->shape.dims[axis] = loop->is_while ? (MlirAffineExpr){0} : loop->spec->trip;
   return add_tensor_arg(nz, loop, &inner, whole->element);
 }
 
@@ -392,7 +405,7 @@ static o3_status_t add_scan(o3_nz_t *nz, loop_t *loop, int index, MlirValue *gro
   MlirValue part = o3_nz_unsqueeze(nz, slice, 1, (int64_t[]){axis});
   O3_TRY(take_failure(nz));
   MlirValue so_far = add_scan_arg(nz, loop, index, part, axis, &sizes_known);
-  if (loop->is_while || !sizes_known) {
+  if (loop->is_while) {
     growth_t growth = {.so_far = so_far, .part = part, .axis = axis, .reverse = scan->reverse};
     return grow(nz, &growth, number, sizes_known, grown);
   }

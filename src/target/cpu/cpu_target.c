@@ -9,7 +9,7 @@
 #include "target/cpu/cpu.h"
 
 static const o3_target_pass_t PASSES[] = {
-#define O3_CPU_PASS(stage, name, function, level, summary) {#stage, name, function, level},
+#define O3_CPU_PASS(stage, name, function, level, summary) {#stage, name, function, level, summary},
 #include "target/cpu/cpu_passes.def"
 #undef O3_CPU_PASS
 };

@@ -1,6 +1,5 @@
 #include "target/cpu/cpu_ir.h"
 
-#include <mlir-c/Dialect/LLVM.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -14,22 +13,23 @@ void o3_cpu_load_dialects(MlirContext context) {
     mlirContextGetOrLoadDialect(context, O3_STR(NAMES[i]));
 }
 
-MlirType o3_cpu_ptr_type(MlirContext context) { return mlirLLVMPointerTypeGet(context, 0); }
+MlirType o3_cpu_ptr_type(MlirContext context) { return o3_type_parse(context, "!llvm.ptr"); }
 MlirType o3_cpu_i64_type(MlirContext context) { return mlirIntegerTypeGet(context, 64); }
 
 MlirType o3_cpu_descriptor_type(MlirType memref) {
-  MlirContext context = mlirTypeGetContext(memref);
-  MlirType i64 = o3_cpu_i64_type(context), ptr = o3_cpu_ptr_type(context);
-  unsigned rank = (unsigned)o3_type_rank(memref);
-  MlirType fields[5] = {ptr, ptr, i64};
-  if (rank) fields[3] = fields[4] = mlirLLVMArrayTypeGet(i64, rank);
-  return mlirLLVMStructTypeLiteralGet(context, rank ? 5 : 3, fields, false);
+  char text[128] = "!llvm.struct<(ptr, ptr, i64)>";
+  int rank = o3_type_rank(memref);
+  if (rank)
+    snprintf(text, sizeof(text), "!llvm.struct<(ptr, ptr, i64, array<%d x i64>, array<%d x i64>)>", rank,
+             rank);
+  return o3_type_parse(mlirTypeGetContext(memref), text);
 }
 
 MlirType o3_cpu_llvm_type(MlirType type) {
   if (mlirTypeIsAMemRef(type)) return o3_cpu_descriptor_type(type);
   if (mlirTypeIsAIndex(type)) return o3_cpu_i64_type(mlirTypeGetContext(type));
-  bool same = mlirTypeIsALLVMPointerType(type) || o3_type_is_float(type) || o3_type_is_integer(type);
+  bool same = mlirTypeEqual(type, o3_cpu_ptr_type(mlirTypeGetContext(type))) || o3_type_is_float(type) ||
+              o3_type_is_integer(type);
   return same ? type : (MlirType){0};
 }
 
@@ -151,23 +151,22 @@ static MlirStringRef make_text(MlirModule module, MlirAttribute value, size_t le
   MlirOperation op = mlirBlockGetFirstOperation(mlirModuleGetBody(module));
   for (; !mlirOperationIsNull(op); op = mlirOperationGetNextInBlock(op))
     count += o3_op_is(op, "llvm.mlir.global");
-  char name[32];
+  char name[32], type[64];
   snprintf(name, sizeof(name), "o3t_%d", count);
+  snprintf(type, sizeof(type), "!llvm.array<%zu x i8>", length);
   MlirRegion region = mlirRegionCreate();
-  MlirType type = mlirLLVMArrayTypeGet(mlirIntegerTypeGet(context, 8), (unsigned)length);
   o3_builder_t builder = o3_builder_at_end(mlirModuleGetBody(module), mlirLocationUnknownGet(context));
   builder.before = mlirBlockGetFirstOperation(builder.block);
-  o3_op_spec_t spec = {
-      .name = "llvm.mlir.global",
-      .num_attrs = 6,
-      .attrs = (o3_attr_t[]){{"sym_name", o3_attr_string(context, name)},
-                             {"global_type", o3_attr_type(type)},
-                             {"constant", mlirUnitAttrGet(context)},
-                             {"value", value},
-                             {"addr_space", o3_attr_i32(context, 0)},
-                             {"linkage", mlirLLVMLinkageAttrGet(context, MlirLLVMLinkageInternal)}},
-      .num_regions = 1,
-      .regions = &region};
+  o3_op_spec_t spec = {.name = "llvm.mlir.global",
+                       .num_attrs = 6,
+                       .attrs = (o3_attr_t[]){{"sym_name", o3_attr_string(context, name)},
+                                              {"global_type", o3_attr_type(o3_type_parse(context, type))},
+                                              {"constant", mlirUnitAttrGet(context)},
+                                              {"value", value},
+                                              {"addr_space", o3_attr_i32(context, 0)},
+                                              {"linkage", o3_attr_parse(context, "#llvm.linkage<internal>")}},
+                       .num_regions = 1,
+                       .regions = &region};
   return o3_op_string(o3_build(&builder, &spec), "sym_name");
 }
 

@@ -10,12 +10,12 @@
 #include <llvm-c/Target.h>
 #include <llvm-c/TargetMachine.h>
 #include <llvm-c/Transforms/PassBuilder.h>
-#include <mlir-c/Target/LLVMIR.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "ir/translate.h"
 #include "target/cpu/cpu.h"
 
 typedef struct emitter {
@@ -99,9 +99,7 @@ static o3_status_t prepare(emitter_t *self, o3_pass_env_t *env, MlirModule modul
   char *message = NULL;
   O3_TRY(create_machine(env, &self->machine));
   self->context = LLVMContextCreate();
-  o3_diagnostics_t *diagnostics = o3_diagnostics_begin(env->context);
-  self->module = mlirTranslateModuleToLLVMIR(mlirModuleGetOperation(module), self->context);
-  O3_TRY(o3_diagnostics_end(diagnostics, self->module != NULL, O3_STATUS_INTERNAL, "translation to LLVM IR"));
+  O3_TRY(o3_ir_translate(module, self->context, &self->module));
   LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(self->machine);
   LLVMSetModuleDataLayout(self->module, layout);
   LLVMDisposeTargetData(layout);

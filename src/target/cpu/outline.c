@@ -9,7 +9,6 @@
  * that may fail (the runtime ends a run on its own thread only) are scf.for. The dims are flattened into one
  * count, so that a batch of one still gives every thread its share; grain is what is worth a thread's start.
  */
-#include <mlir-c/Dialect/LLVM.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -87,7 +87,7 @@ typedef struct o3_compile_tensor {
 typedef struct o3_compile_result {
   const char *output;    /* NULL when nothing but dumps was asked for */
   uint64_t output_bytes; /* size of the file */
-  const char *target;    /* as resolved: "x86-64-v3" for "cpu" */
+  const char *target;    /* its name */
   int32_t opt_level;
   int32_t num_inputs, num_outputs; /* 0 when it stopped before the normalize stage was through */
   const o3_compile_tensor_t *inputs, *outputs;

@@ -29,7 +29,9 @@ bool o3_dep_uses(MlirAffineMap map, int dim) {
   return false;
 }
 
-MlirAffineMap o3_dep_result_map(const o3_dep_generic_t *generic) { return generic->maps[generic->num_operands - 1]; }
+MlirAffineMap o3_dep_result_map(const o3_dep_generic_t *generic) {
+  return generic->maps[generic->num_operands - 1];
+}
 
 bool o3_dep_compose(const o3_dep_generic_t *producer, const o3_dep_generic_t *consumer, int operand,
                     MlirAffineMap *map) {
@@ -118,8 +120,9 @@ static const struct {
   const char *op;
   o3_dep_kind_t kind;
 } KINDS[] = {
-    {"tensor.expand_shape", O3_DEP_VIEW}, {"tensor.collapse_shape", O3_DEP_VIEW}, {"tensor.cast", O3_DEP_VIEW},
-    {"tensor.extract_slice", O3_DEP_SLICE}, {"tensor.empty", O3_DEP_EMPTY},       {"arith.constant", O3_DEP_CONSTANT},
+    {"tensor.expand_shape", O3_DEP_VIEW}, {"tensor.collapse_shape", O3_DEP_VIEW},
+    {"tensor.cast", O3_DEP_VIEW},         {"tensor.extract_slice", O3_DEP_SLICE},
+    {"tensor.empty", O3_DEP_EMPTY},       {"arith.constant", O3_DEP_CONSTANT},
 };
 
 static o3_status_t read_node(o3_arena_t *arena, o3_dep_node_t *node) {

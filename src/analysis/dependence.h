@@ -5,8 +5,8 @@
  *     for (int i = 0; i < graph->count; ++i)
  *       if (graph->nodes[i].kind == O3_DEP_CONTRACTION) ...
  *
- * Nodes are the ops of the block itself, in program order; what happens inside an op's regions counts as done by
- * the op. The graph holds while the block is not changed.
+ * Nodes are the ops of the block itself, in program order; what happens inside an op's regions counts as done
+ * by the op. The graph holds while the block is not changed.
  */
 #ifndef O3_ANALYSIS_DEPENDENCE_H
 #define O3_ANALYSIS_DEPENDENCE_H
@@ -32,8 +32,8 @@ typedef enum o3_dep_kind {
 /* A linalg.generic on tensors with one result. */
 typedef struct o3_dep_generic {
   MlirOperation op;
-  int num_dims, num_inputs, num_operands; /* operands: inputs, then the result's initial value */
-  bool reduction[O3_IR_MAX_RANK];         /* for each loop */
+  int num_dims, num_inputs, num_operands;  /* operands: inputs, then the result's initial value */
+  bool reduction[O3_IR_MAX_RANK];          /* for each loop */
   MlirAffineMap maps[O3_DEP_MAX_OPERANDS]; /* from loops to the operand's positions */
   MlirBlock body;
 } o3_dep_generic_t;
@@ -42,9 +42,9 @@ typedef struct o3_dep_node {
   MlirOperation op;
   int index; /* in program order */
   o3_dep_kind_t kind;
-  o3_dep_generic_t *generic; /* NULL for other ops, and for generics that are of kind OTHER */
-  bool captured;             /* some op reads a result in a region of its own */
-  int num_users;             /* distinct ops of the block that read its results, the terminator among them */
+  o3_dep_generic_t *generic;  /* NULL for other ops, and for generics that are of kind OTHER */
+  bool captured;              /* some op reads a result in a region of its own */
+  int num_users;              /* distinct ops of the block that read its results, the terminator among them */
   struct o3_dep_node **users; /* in program order */
 } o3_dep_node_t;
 
@@ -63,7 +63,8 @@ o3_dep_node_t *o3_dep_node_of(const o3_dep_graph_t *graph, MlirOperation op);
 /* The node that makes |value|; NULL for arguments and values from outside the block. */
 o3_dep_node_t *o3_dep_producer(const o3_dep_graph_t *graph, MlirValue value);
 
-/* Reads |op|; false when it is no linalg.generic on tensors with one result whose map is made of distinct loops. */
+/* Reads |op|; false when it is no linalg.generic on tensors with one result whose map is made of distinct
+ * loops. */
 bool o3_dep_generic_read(MlirOperation op, o3_dep_generic_t *generic);
 o3_dep_kind_t o3_dep_generic_kind(const o3_dep_generic_t *generic);
 /* The map of the result. */
@@ -76,8 +77,8 @@ int o3_dep_loop(MlirAffineMap map, int position);
 /* Whether some position of |map| depends on loop |dim|. */
 bool o3_dep_uses(MlirAffineMap map, int dim);
 
-/* The producer's element that the consumer's iteration reads through |operand|: a map from the consumer's loops to
- * the producer's. False when the producer has loops that its result does not tell (reductions). */
+/* The producer's element that the consumer's iteration reads through |operand|: a map from the consumer's
+ * loops to the producer's. False when the producer has loops that its result does not tell (reductions). */
 bool o3_dep_compose(const o3_dep_generic_t *producer, const o3_dep_generic_t *consumer, int operand,
                     MlirAffineMap *map);
 

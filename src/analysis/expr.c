@@ -198,16 +198,55 @@ MlirAffineExpr o3_expr_ceil_div(MlirAffineExpr a, MlirAffineExpr b) {
 
 MlirAffineExpr o3_expr_mod(MlirAffineExpr a, MlirAffineExpr b) { return mlirAffineModExprGet(a, b); }
 
+/* An upper bound of |factor| * |term| without its division: k * (x / c) is at most x for k <= c, and x * (k / c) when c
+ * divides k. Null when |term| is no such quotient, or that of something that may be negative. */
+static MlirAffineExpr bound_of_quotient(MlirAffineExpr term, int64_t factor) {
+  bool floor = mlirAffineExprIsAFloorDiv(term), ceil = mlirAffineExprIsACeilDiv(term);
+  int64_t divisor;
+  if (!floor && !ceil) return (MlirAffineExpr){0};
+  MlirContext context = mlirAffineExprGetContext(term);
+  MlirAffineExpr top = mlirAffineBinaryOpExprGetLHS(term);
+  if (!o3_expr_is_const(mlirAffineBinaryOpExprGetRHS(term), &divisor) || divisor <= 0) return (MlirAffineExpr){0};
+  if (!o3_expr_at_least(top, 0)) return (MlirAffineExpr){0};
+  if (factor == 1 || (floor && factor <= divisor)) return top;
+  if (factor % divisor) return (MlirAffineExpr){0};
+  if (ceil) top = o3_expr_add(top, o3_expr_const(context, divisor - 1));
+  return o3_expr_mul(top, o3_expr_const(context, factor / divisor));
+}
+
+/* |expr| or something smaller, with fewer quotients taken away from it. */
+static MlirAffineExpr bound_from_below(MlirAffineExpr expr) {
+  MlirContext context = mlirAffineExprGetContext(expr);
+  sum_t sum = {0};
+  collect_terms(expr, 1, &sum);
+  MlirAffineExpr result = expr;
+  for (int i = 0; i < sum.count && !sum.too_long; ++i) {
+    if (sum.factors[i] >= 0) continue;
+    MlirAffineExpr bound = bound_of_quotient(sum.terms[i], -sum.factors[i]);
+    if (!bound.ptr) continue;
+    MlirAffineExpr term = o3_expr_mul(sum.terms[i], o3_expr_const(context, -sum.factors[i]));
+    result = o3_expr_sub(o3_expr_add(result, term), bound);
+  }
+  return result;
+}
+
+static bool sum_at_least(MlirAffineExpr expr, int64_t bound) {
+  MlirAffineExpr left = mlirAffineBinaryOpExprGetLHS(expr), right = mlirAffineBinaryOpExprGetRHS(expr);
+  int64_t constant;
+  bool plain = o3_expr_is_const(right, &constant) ? o3_expr_at_least(left, bound - constant)
+                                                  : o3_expr_at_least(left, 0) && o3_expr_at_least(right, bound);
+  if (plain) return true;
+  MlirAffineExpr below = bound_from_below(expr);
+  return !o3_expr_equal(below, expr) && o3_expr_at_least(below, bound);
+}
+
 bool o3_expr_at_least(MlirAffineExpr expr, int64_t bound) {
   int64_t constant;
   if (o3_expr_is_const(expr, &constant)) return constant >= bound;
   if (mlirAffineExprIsASymbol(expr) || mlirAffineExprIsAMod(expr)) return bound <= 0;
   if (!mlirAffineExprIsABinary(expr)) return false;
   MlirAffineExpr left = mlirAffineBinaryOpExprGetLHS(expr), right = mlirAffineBinaryOpExprGetRHS(expr);
-  if (mlirAffineExprIsAAdd(expr)) {
-    if (o3_expr_is_const(right, &constant)) return o3_expr_at_least(left, bound - constant);
-    return o3_expr_at_least(left, 0) && o3_expr_at_least(right, bound);
-  }
+  if (mlirAffineExprIsAAdd(expr)) return sum_at_least(expr, bound);
   bool both = o3_expr_at_least(left, 0) && o3_expr_at_least(right, 0);
   return both && (bound <= 0 || (mlirAffineExprIsAMul(expr) && o3_expr_at_least(left, bound) &&
                                  o3_expr_at_least(right, 1)));

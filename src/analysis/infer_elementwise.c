@@ -89,7 +89,9 @@ static void set_number(MlirContext context, MlirType type, double number, o3_ele
     double rounded = mlirTypeIsAF32(type) ? (double)(float)number : number;
     *out = (o3_element_t){.kind = O3_ELEMENT_FLOAT, .number = rounded};
   } else if (fabs(number) < 0x1p53) {
-    *out = (o3_element_t){.kind = O3_ELEMENT_EXPR, .expr = o3_expr_const(context, wrap(type, (int64_t)number))};
+    int64_t value = wrap(type, (int64_t)number);
+    if (value < 0 && o3_type_is_unsigned(type)) return; /* beyond int64 */
+    *out = (o3_element_t){.kind = O3_ELEMENT_EXPR, .expr = o3_expr_const(context, value)};
   }
 }
 
@@ -112,16 +114,27 @@ static void compare_exprs(const char *op, MlirContext context, MlirAffineExpr a,
   }
 }
 
-/* Symbolic division is exact only for what cannot be negative. */
+/* Sizes are followed through floats too, where exporters scale them: as long as they stay whole numbers. */
+static bool element_expr(MlirContext context, const o3_element_t *element, MlirAffineExpr *expr) {
+  bool whole = element->kind == O3_ELEMENT_FLOAT && fabs(element->number) < 0x1p53 &&
+               trunc(element->number) == element->number;
+  if (element->kind == O3_ELEMENT_EXPR) *expr = element->expr;
+  if (whole) *expr = o3_expr_const(context, (int64_t)element->number);
+  return whole || element->kind == O3_ELEMENT_EXPR;
+}
+
+/* Symbolic division is exact only for integers that cannot be negative. */
 static void evaluate_exprs(int evaluator, o3_infer_t *in, MlirAffineExpr a, MlirAffineExpr b, o3_element_t *out) {
   const char *op = EVALUATORS[evaluator].op;
+  bool is_float = o3_type_is_float(in->operands[0]->element);
   MlirAffineExpr result = {0};
   if (strcmp(op, "o3.max") == 0) {
     result = o3_symbols_max(in->symbols, a, b);
   } else if (strcmp(op, "o3.min") == 0) {
     result = o3_symbols_min(in->symbols, a, b);
   } else if (strcmp(op, "o3.div") == 0) {
-    if (o3_expr_at_least(a, 0) && o3_expr_at_least(b, 1)) result = o3_expr_floor_div(a, b);
+    bool exact = !is_float && o3_expr_at_least(a, 0) && o3_expr_at_least(b, 1);
+    if (exact) result = o3_expr_floor_div(a, b);
   } else if (EVALUATORS[evaluator].expr) {
     result = EVALUATORS[evaluator].expr(a, b);
   }
@@ -130,7 +143,11 @@ static void evaluate_exprs(int evaluator, o3_infer_t *in, MlirAffineExpr a, Mlir
 }
 
 static void evaluate_expr(int evaluator, MlirAffineExpr x, o3_element_t *out) {
+  static const char *const ROUNDING[] = {"o3.floor", "o3.ceil", "o3.round"};
   const char *op = EVALUATORS[evaluator].op;
+  for (int i = 0; i < 3; ++i) {
+    if (strcmp(op, ROUNDING[i]) == 0) *out = (o3_element_t){.kind = O3_ELEMENT_EXPR, .expr = x};
+  }
   MlirAffineExpr negated = o3_expr_sub(o3_expr_const(mlirAffineExprGetContext(x), 0), x);
   if (strcmp(op, "o3.neg") == 0) *out = (o3_element_t){.kind = O3_ELEMENT_EXPR, .expr = negated};
   if (strcmp(op, "o3.abs") != 0) return;
@@ -141,6 +158,7 @@ static void evaluate_expr(int evaluator, MlirAffineExpr x, o3_element_t *out) {
 static void evaluate(int evaluator, o3_infer_t *in, const o3_element_t *const *operands, o3_element_t *out) {
   MlirContext context = in->context;
   MlirType operand_type = in->operands[0]->element, type = in->results[0].element;
+  MlirAffineExpr exprs[2];
   int arity = in->num_operands;
   double numbers[2];
   bool known = true;
@@ -154,8 +172,9 @@ static void evaluate(int evaluator, o3_infer_t *in, const o3_element_t *const *o
     set_number(context, type, trunc(numbers[0] / numbers[1]), out);
   } else if (known) {
     set_number(context, type, EVALUATORS[evaluator].number(numbers), out);
-  } else if (arity == 2 && operands[0]->kind == O3_ELEMENT_EXPR && operands[1]->kind == O3_ELEMENT_EXPR) {
-    evaluate_exprs(evaluator, in, operands[0]->expr, operands[1]->expr, out);
+  } else if (arity == 2 && element_expr(context, operands[0], &exprs[0]) &&
+             element_expr(context, operands[1], &exprs[1])) {
+    evaluate_exprs(evaluator, in, exprs[0], exprs[1], out);
   } else if (arity == 1 && operands[0]->kind == O3_ELEMENT_EXPR) {
     evaluate_expr(evaluator, operands[0]->expr, out);
   }
@@ -239,7 +258,7 @@ o3_status_t o3_infer_predicate(o3_infer_t *in) {
   return infer_with_element(in, mlirIntegerTypeGet(in->context, 1));
 }
 
-static void cast_element(MlirContext context, MlirType from, MlirType to, const o3_element_t *x, o3_element_t *out) {
+static void cast_element(MlirContext context, MlirType to, const o3_element_t *x, o3_element_t *out) {
   double number;
   bool to_bool = o3_type_is_bool(to);
   if (element_number(x, &number)) {
@@ -247,8 +266,7 @@ static void cast_element(MlirContext context, MlirType from, MlirType to, const 
     if (to_bool) number = number != 0;
     if (integer && !(fabs(number) < 0x1p53)) return;
     set_number(context, to, integer ? trunc(number) : number, out);
-  } else if (x->kind == O3_ELEMENT_EXPR && !o3_type_is_float(to) && !to_bool && o3_type_bits(to) >= 32 &&
-             o3_type_is_integer(from)) {
+  } else if (x->kind == O3_ELEMENT_EXPR && !to_bool && o3_type_bits(to) >= 32) {
     *out = *x;
   }
 }
@@ -265,7 +283,7 @@ o3_status_t o3_infer_cast(o3_infer_t *in) {
   o3_element_t *elements = o3_infer_elements(in->arena, x->num_elements);
   if (!elements) return NULL;
   for (int i = 0; i < x->num_elements; ++i)
-    cast_element(in->context, x->element, to, &x->elements[i], &elements[i]);
+    cast_element(in->context, to, &x->elements[i], &elements[i]);
   in->results[0].elements = elements;
   in->results[0].num_elements = x->num_elements;
   return NULL;

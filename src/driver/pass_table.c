@@ -32,7 +32,7 @@ bool o3_pass_at(const o3_target_t *target, int index, o3_pass_info_t *pass) {
   index -= NUM_PASSES;
   if (index >= target->num_passes) return false;
   const o3_target_pass_t *row = &target->passes[index];
-  *pass = (o3_pass_info_t){target_stage(row), row->name, row->run, row->min_level, ""};
+  *pass = (o3_pass_info_t){target_stage(row), row->name, row->run, row->min_level, row->summary};
   return true;
 }
 

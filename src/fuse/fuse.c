@@ -1,7 +1,7 @@
 /* fuse: kernels from @main's ops; see fuse.h.
  *
- * Dimensions of size 1 are dropped first: a reduction that keeps its dimension and one that does not are then the
- * same, and so are the layers of a batch of one. Ops of nested blocks (loops, branches) stay as they are.
+ * Dimensions of size 1 are dropped first: a reduction that keeps its dimension and one that does not are then
+ * the same, and so are the layers of a batch of one. Ops of nested blocks (loops, branches) stay as they are.
  */
 #include "fuse/fuse.h"
 
@@ -30,7 +30,8 @@ o3_status_t o3_fuse(o3_pass_env_t *env, MlirModule module) {
   MlirOperation main = o3_module_func(module, "main");
   if (mlirOperationIsNull(main))
     return o3_status_create(O3_STATUS_INVALID_MODEL, "the module has no function @main");
-  O3_TRY(o3_ir_run_pipeline(module, "builtin.module(func.func(linalg-fold-unit-extent-dims),canonicalize,cse)"));
+  O3_TRY(
+      o3_ir_run_pipeline(module, "builtin.module(func.func(linalg-fold-unit-extent-dims),canonicalize,cse)"));
   o3_arena_t *scratch = o3_arena_create();
   O3_TRY_ALLOC(scratch);
   o3_status_t status = fuse_block(env, scratch, module, o3_func_body(o3_module_func(module, "main")));

@@ -1,11 +1,12 @@
-/* Three rounds over the block: contractions take what is done with their results; reductions along rows take the
- * ops that share the rows; elementwise ops that are left take their producers.
+/* Three rounds over the block: contractions take what is done with their results; reductions along rows take
+ * the ops that share the rows; elementwise ops that are left take their producers.
  *
- * A round grows a set of candidates forward from a seed, op by op in program order, by a rule that reads maps;
- * then it looks for the latest root: a candidate whose group, all candidates that it depends on, is read by
- * nobody else. So branches that join again (x * sigmoid(x)) are inside, and a result that two kernels read ends
- * its group. As only the root leaves a group, no path leads out of it and back in: calling the kernel where
- * the root stood is always in order. Last, elementwise producers that only the group reads are taken in.
+ * A round grows a set of candidates forward from a seed, op by op in program order, by a rule that reads
+ * maps; then it looks for the latest root: a candidate whose group, all candidates that it depends on, is
+ * read by nobody else. So branches that join again (x * sigmoid(x)) are inside, and a result that two kernels
+ * read ends its group. As only the root leaves a group, no path leads out of it and back in: calling the
+ * kernel where the root stood is always in order. Last, elementwise producers that only the group reads are
+ * taken in.
  */
 #include "fuse/group.h"
 
@@ -17,9 +18,9 @@ enum { CHEAP_OPS = 4 };
 typedef struct grower {
   o3_groups_t *groups;
   o3_dep_node_t *seed;
-  bool *inside;            /* for each node: candidate, then member */
-  const char **reasons;    /* for each node: why it is inside, or why not */
-  int num_rows;            /* rows round: */
+  bool *inside;                /* for each node: candidate, then member */
+  const char **reasons;        /* for each node: why it is inside, or why not */
+  int num_rows;                /* rows round: */
   int (*rows)[O3_IR_MAX_RANK]; /* for each node inside, the loops that count the rows */
 } grower_t;
 
@@ -59,7 +60,9 @@ static bool reads_inside(const grower_t *self, const o3_dep_node_t *node) {
   return false;
 }
 
-static MlirType result_type(const o3_dep_node_t *node) { return mlirValueGetType(mlirOperationGetResult(node->op, 0)); }
+static MlirType result_type(const o3_dep_node_t *node) {
+  return mlirValueGetType(mlirOperationGetResult(node->op, 0));
+}
 
 static int count_ops(MlirBlock body, bool *expensive) {
   int count = -1; /* the terminator */
@@ -74,7 +77,8 @@ static int count_ops(MlirBlock body, bool *expensive) {
 
 static bool is_copy(const o3_dep_node_t *node) {
   bool expensive = false;
-  return node->kind == O3_DEP_MAP && node->generic->num_inputs == 1 && !count_ops(node->generic->body, &expensive);
+  return node->kind == O3_DEP_MAP && node->generic->num_inputs == 1 &&
+         !count_ops(node->generic->body, &expensive);
 }
 
 /* ---- Candidates ---- */
@@ -130,7 +134,8 @@ static bool is_closed(const grower_t *self, const o3_dep_node_t *root, bool *nee
 
 typedef const char *(*root_fn_t)(grower_t *self, const o3_dep_node_t *root, const bool *needed);
 
-/* Keeps the group of the latest root that |refusal| has nothing against; the seed itself as the last resort. */
+/* Keeps the group of the latest root that |refusal| has nothing against; the seed itself as the last resort.
+ */
 static o3_status_t choose_root(grower_t *self, root_fn_t refusal, o3_dep_node_t **root) {
   const o3_dep_graph_t *graph = self->groups->graph;
   bool *needed = O3_ARENA_ARRAY(self->groups->arena, bool, (size_t)graph->count + 1);
@@ -138,8 +143,9 @@ static o3_status_t choose_root(grower_t *self, root_fn_t refusal, o3_dep_node_t 
   *root = NULL;
   for (int i = graph->count - 1; i >= self->seed->index && !*root; --i) {
     if (!self->inside[i]) continue;
-    const char *why = is_closed(self, &graph->nodes[i], needed) ? refusal(self, &graph->nodes[i], needed)
-                                                                : "another kernel reads a value on the way to it";
+    const char *why = is_closed(self, &graph->nodes[i], needed)
+                          ? refusal(self, &graph->nodes[i], needed)
+                          : "another kernel reads a value on the way to it";
     if (!why) *root = &graph->nodes[i];
     if (why) self->reasons[i] = why;
   }
@@ -154,7 +160,8 @@ static bool is_inner_operand(const grower_t *self, const o3_dep_node_t *node) {
   for (int u = 0; u < node->num_users && fits; ++u) {
     const o3_dep_node_t *user = node->users[u];
     fits = self->inside[user->index] &&
-           !mlirValueEqual(mlirOperationGetOperand(user->op, user->generic->num_inputs), mlirOperationGetResult(node->op, 0));
+           !mlirValueEqual(mlirOperationGetOperand(user->op, user->generic->num_inputs),
+                           mlirOperationGetResult(node->op, 0));
   }
   return fits;
 }
@@ -175,7 +182,8 @@ static const char *stop_reason(const grower_t *self, const o3_dep_node_t *root) 
   const char *why = self->reasons[root->users[0]->index];
   if (root->num_users > 1 && !why) why = "several ops read the result";
   MlirStringRef label = o3_op_label(root->users[0]->op);
-  return o3_arena_printf(self->groups->arena, "%.*s: %s", O3_STR_ARGS(label), why ? why : "no elementwise op or row reduction");
+  return o3_arena_printf(self->groups->arena, "%.*s: %s", O3_STR_ARGS(label),
+                         why ? why : "no elementwise op or row reduction");
 }
 
 static o3_status_t finish(grower_t *self, o3_group_kind_t kind, o3_dep_node_t *root) {
@@ -198,9 +206,11 @@ static o3_status_t finish(grower_t *self, o3_group_kind_t kind, o3_dep_node_t *r
   if (kind == O3_GROUP_ROWS) {
     MlirAffineMap map = o3_dep_result_map(root->generic);
     group->num_rows = self->num_rows;
-    for (int i = 0; i < self->num_rows; ++i) group->rows[i] = o3_dep_position(map, self->rows[root->index][i]);
+    for (int i = 0; i < self->num_rows; ++i)
+      group->rows[i] = o3_dep_position(map, self->rows[root->index][i]);
   }
-  return o3_ptr_vec_push(&groups->list, group) ? NULL : o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");
+  return o3_ptr_vec_push(&groups->list, group) ? NULL
+                                               : o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");
 }
 
 /* ---- Contractions ---- */
@@ -216,7 +226,8 @@ static bool is_aligned(const grower_t *self, const o3_dep_node_t *node) {
 
 static bool joins_contraction(grower_t *self, const o3_dep_node_t *node) {
   if (node->kind != O3_DEP_MAP) return refuse(self, node, "it is not elementwise");
-  if (!is_aligned(self, node)) return refuse(self, node, "it reads the product in another order than it writes");
+  if (!is_aligned(self, node))
+    return refuse(self, node, "it reads the product in another order than it writes");
   const char *why = self->groups->machine->kernels->refuse_epilogue(self->seed->op, node->op);
   if (why) return refuse(self, node, why);
   return accept(self, node, "elementwise on the finished product");
@@ -225,7 +236,8 @@ static bool joins_contraction(grower_t *self, const o3_dep_node_t *node) {
 /* The product lies in the result's memory until it is finished. */
 static const char *refuse_contraction_root(grower_t *self, const o3_dep_node_t *root, const bool *needed) {
   (void)needed;
-  return mlirTypeEqual(result_type(root), result_type(self->seed)) ? NULL : "its element type is not the product's";
+  return mlirTypeEqual(result_type(root), result_type(self->seed)) ? NULL
+                                                                   : "its element type is not the product's";
 }
 
 static bool joins_as_operand(grower_t *self, const o3_dep_node_t *node) {
@@ -267,9 +279,10 @@ static o3_status_t group_contraction(grower_t *self, o3_dep_node_t *seed) {
 
 /* ---- Rows ---- */
 
-/* The loops of |to| that count the rows, through operand |operand| which |from| makes; -1 where there is none. */
-static void rows_forward(const grower_t *self, const o3_dep_node_t *from, const o3_dep_node_t *to, int operand,
-                         int *rows) {
+/* The loops of |to| that count the rows, through operand |operand| which |from| makes; -1 where there is
+ * none. */
+static void rows_forward(const grower_t *self, const o3_dep_node_t *from, const o3_dep_node_t *to,
+                         int operand, int *rows) {
   for (int i = 0; i < self->num_rows; ++i) {
     int position = o3_dep_position(o3_dep_result_map(from->generic), self->rows[from->index][i]);
     rows[i] = position < 0 ? -1 : o3_dep_loop(to->generic->maps[operand], position);
@@ -278,8 +291,8 @@ static void rows_forward(const grower_t *self, const o3_dep_node_t *from, const 
 }
 
 /* The same for |from|, which makes operand |operand| of |to|. */
-static void rows_backward(const grower_t *self, const o3_dep_node_t *from, const o3_dep_node_t *to, int operand,
-                          int *rows) {
+static void rows_backward(const grower_t *self, const o3_dep_node_t *from, const o3_dep_node_t *to,
+                          int operand, int *rows) {
   for (int i = 0; i < self->num_rows; ++i) {
     int position = o3_dep_position(to->generic->maps[operand], self->rows[to->index][i]);
     rows[i] = position < 0 ? -1 : o3_dep_loop(o3_dep_result_map(from->generic), position);
@@ -335,7 +348,8 @@ static bool root_overwrites(const o3_dep_node_t *root, const o3_dep_node_t *node
   return false;
 }
 
-/* Values of a row that several ops read are kept beside it: one in the result's own row, others on the stack. */
+/* Values of a row that several ops read are kept beside it: one in the result's own row, others on the stack.
+ */
 static const char *refuse_row_memory(const grower_t *self, const o3_dep_node_t *root, const bool *needed) {
   int64_t total = 0;
   bool overwritten = false;
@@ -343,11 +357,13 @@ static const char *refuse_row_memory(const grower_t *self, const o3_dep_node_t *
     const o3_dep_node_t *node = &self->groups->graph->nodes[i];
     if (!needed[i] || node->num_users < 2) continue;
     int64_t bytes = row_bytes(self, node);
-    if (bytes < 0 && (overwritten || !root_overwrites(root, node))) return "a row of unknown length has no place on the stack";
+    if (bytes < 0 && (overwritten || !root_overwrites(root, node)))
+      return "a row of unknown length has no place on the stack";
     overwritten |= bytes < 0;
     total += bytes < 0 ? 0 : bytes;
   }
-  return total <= self->groups->machine->kernels->row_bytes ? NULL : "the values of a row do not fit on the stack";
+  return total <= self->groups->machine->kernels->row_bytes ? NULL
+                                                            : "the values of a row do not fit on the stack";
 }
 
 static const char *refuse_rows_root(grower_t *self, const o3_dep_node_t *root, const bool *needed) {
@@ -382,7 +398,8 @@ static bool reduces_rows(const o3_dep_node_t *node) {
   }
   for (int i = 0; i < node->generic->num_inputs; ++i) {
     for (int r = 0; r < (int)mlirAffineMapGetNumResults(node->generic->maps[i]); ++r)
-      found &= o3_dep_loop(node->generic->maps[i], r) >= 0 || mlirAffineExprIsAConstant(mlirAffineMapGetResult(node->generic->maps[i], r));
+      found &= o3_dep_loop(node->generic->maps[i], r) >= 0 ||
+               mlirAffineExprIsAConstant(mlirAffineMapGetResult(node->generic->maps[i], r));
   }
   return found;
 }
@@ -427,7 +444,8 @@ static bool joins_elementwise(grower_t *self, const o3_dep_node_t *node) {
   }
   if (broadcast && (expensive || ops > CHEAP_OPS))
     return refuse(self, node, "it would be computed again for each element of a broadcast");
-  return accept(self, node, broadcast ? "cheap enough to compute again" : "elementwise, read by this kernel only");
+  return accept(self, node,
+                broadcast ? "cheap enough to compute again" : "elementwise, read by this kernel only");
 }
 
 static o3_status_t group_elementwise(grower_t *self, o3_dep_node_t *root) {

@@ -13,7 +13,8 @@ static MlirOperation only_user(MlirOperation op) {
   for (; !mlirOpOperandIsNull(use); use = mlirOpOperandGetNextUse(use)) {
     MlirOperation owner = mlirOpOperandGetOwner(use);
     bool same = mlirOperationIsNull(user) || mlirOperationEqual(user, owner);
-    if (!same || !mlirBlockEqual(mlirOperationGetBlock(owner), mlirOperationGetBlock(op))) return (MlirOperation){0};
+    if (!same || !mlirBlockEqual(mlirOperationGetBlock(owner), mlirOperationGetBlock(op)))
+      return (MlirOperation){0};
     user = owner;
   }
   return user;
@@ -31,7 +32,8 @@ static bool is_expensive(MlirBlock body) {
 }
 
 static bool reads(const o3_dep_generic_t *consumer, int operand, const o3_dep_generic_t *producer) {
-  return mlirValueEqual(mlirOperationGetOperand(consumer->op, operand), mlirOperationGetResult(producer->op, 0));
+  return mlirValueEqual(mlirOperationGetOperand(consumer->op, operand),
+                        mlirOperationGetResult(producer->op, 0));
 }
 
 /* One element of the producer for each iteration of the consumer, or cheap ones. */
@@ -61,9 +63,9 @@ typedef struct merger {
   o3_arena_t *arena;
   const o3_dep_generic_t *producer, *consumer;
   o3_rebuild_t rebuild;
-  int kept[O3_DEP_MAX_OPERANDS];                             /* consumer's input -> new input, -1: the producer's */
-  int from[O3_DEP_MAX_OPERANDS][O3_DEP_MAX_OPERANDS];        /* consumer's input, producer's input -> new input */
-  MlirAffineMap loops[O3_DEP_MAX_OPERANDS];                  /* consumer's input -> map to the producer's loops */
+  int kept[O3_DEP_MAX_OPERANDS];                      /* consumer's input -> new input, -1: the producer's */
+  int from[O3_DEP_MAX_OPERANDS][O3_DEP_MAX_OPERANDS]; /* consumer's input, producer's input -> new input */
+  MlirAffineMap loops[O3_DEP_MAX_OPERANDS];           /* consumer's input -> map to the producer's loops */
 } merger_t;
 
 static MlirAffineMap compose(MlirAffineMap outer, MlirAffineMap inner, MlirContext context) {
@@ -101,7 +103,8 @@ static o3_status_t produce(merger_t *m, int i, MlirValue *values) {
     values[i] = values[k];
     return NULL;
   }
-  for (int k = 0; k < m->producer->num_inputs; ++k) args[k] = mlirBlockGetArgument(m->rebuild.block, m->from[i][k]);
+  for (int k = 0; k < m->producer->num_inputs; ++k)
+    args[k] = mlirBlockGetArgument(m->rebuild.block, m->from[i][k]);
   return o3_rebuild_clone(&m->rebuild, m->producer->body, args, &m->loops[i], &values[i]);
 }
 
@@ -158,7 +161,8 @@ static o3_status_t fold_splats(o3_arena_t *arena, MlirOperation op) {
   bool fits = o3_dep_generic_read(op, &generic);
   o3_dep_kind_t kind = fits ? o3_dep_generic_kind(&generic) : O3_DEP_OTHER;
   if (kind != O3_DEP_MAP && kind != O3_DEP_REDUCTION) return NULL;
-  o3_rebuild_t r = {.like = &generic, .out = mlirOperationGetOperand(op, generic.num_inputs),
+  o3_rebuild_t r = {.like = &generic,
+                    .out = mlirOperationGetOperand(op, generic.num_inputs),
                     .out_map = o3_dep_result_map(&generic)};
   for (int i = 0; i < generic.num_inputs; ++i) {
     MlirValue input = mlirOperationGetOperand(op, i);
@@ -171,8 +175,8 @@ static o3_status_t fold_splats(o3_arena_t *arena, MlirOperation op) {
   o3_builder_t b = o3_builder_at_end(r.block, mlirOperationGetLocation(op));
   for (int i = 0; i < generic.num_inputs; ++i) {
     args[i] = places[i] >= 0 ? mlirBlockGetArgument(r.block, places[i])
-                             : o3_build1_attrs(&b, "arith.constant", mlirAttributeGetType(constants[i]), O3_NO_VALUES,
-                                               O3_ATTRS({"value", constants[i]}));
+                             : o3_build1_attrs(&b, "arith.constant", mlirAttributeGetType(constants[i]),
+                                               O3_NO_VALUES, O3_ATTRS({"value", constants[i]}));
   }
   args[generic.num_inputs] = mlirBlockGetArgument(r.block, r.num_inputs);
   O3_TRY(o3_rebuild_clone(&r, generic.body, args, NULL, &result));
@@ -209,8 +213,8 @@ static bool is_last_reader(MlirOperation op, MlirValue value) {
   return true;
 }
 
-/* An input of the generic that can be its initial value: of its type, walked like it, made by a generic here, and
- * not read any more. */
+/* An input of the generic that can be its initial value: of its type, walked like it, made by a generic here,
+ * and not read any more. */
 static int overwritable_input(const o3_dep_generic_t *generic) {
   MlirType type = mlirValueGetType(mlirOperationGetResult(generic->op, 0));
   for (int i = 0; i < generic->num_inputs; ++i) {
@@ -263,5 +267,6 @@ o3_status_t o3_fuse_place(o3_arena_t *arena, MlirValue root, MlirValue out) {
     }
     op = def;
   }
-  return o3_status_create(O3_STATUS_INTERNAL, "the result of op '%.*s' has no initial value", O3_STR_ARGS(o3_op_label(op)));
+  return o3_status_create(O3_STATUS_INTERNAL, "the result of op '%.*s' has no initial value",
+                          O3_STR_ARGS(o3_op_label(op)));
 }

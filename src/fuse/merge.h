@@ -4,8 +4,8 @@
 
 #include "ir/pass.h"
 
-/* Merges elementwise ops of |block| into the op that reads them, where that computes nothing twice (or only what is
- * cheap), and constants of one value into the bodies. */
+/* Merges elementwise ops of |block| into the op that reads them, where that computes nothing twice (or only
+ * what is cheap), and constants of one value into the bodies. */
 o3_status_t o3_fuse_merge(o3_arena_t *arena, MlirBlock block) O3_MUST_USE;
 
 /* Lets the op that makes |root|, and those before it, write into |out|, a tensor of the same type:

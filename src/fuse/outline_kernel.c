@@ -1,5 +1,5 @@
-/* What is free comes along, whoever else reads it: constants of one value, fills, and reshapes and slices of values
- * from outside, which are only other ways to look at memory. */
+/* What is free comes along, whoever else reads it: constants of one value, fills, and reshapes and slices of
+ * values from outside, which are only other ways to look at memory. */
 #include "fuse/outline_kernel.h"
 
 #include <stdio.h>
@@ -39,11 +39,15 @@ static bool is_free_view(const outliner_t *self, const o3_dep_node_t *node) {
 static bool comes_along(const outliner_t *self, const o3_dep_node_t *node) {
   switch (node->kind) {
     case O3_DEP_FILL:
-    case O3_DEP_EMPTY: return true;
-    case O3_DEP_CONSTANT: return is_small_constant(node->op);
+    case O3_DEP_EMPTY:
+      return true;
+    case O3_DEP_CONSTANT:
+      return is_small_constant(node->op);
     case O3_DEP_VIEW:
-    case O3_DEP_SLICE: return is_free_view(self, node);
-    default: return false;
+    case O3_DEP_SLICE:
+      return is_free_view(self, node);
+    default:
+      return false;
   }
 }
 
@@ -58,9 +62,10 @@ static o3_status_t need(outliner_t *self, MlirValue value) {
     O3_TRY(need_operands(node->op, self));
     return o3_walk(node->op, need_operands, self);
   }
-  bool inside = !node && o3_dep_node_of(graph, mlirValueIsABlockArgument(value)
-                                                  ? mlirBlockGetParentOperation(mlirBlockArgumentGetOwner(value))
-                                                  : mlirOpResultGetOwner(value));
+  bool inside =
+      !node && o3_dep_node_of(graph, mlirValueIsABlockArgument(value)
+                                         ? mlirBlockGetParentOperation(mlirBlockArgumentGetOwner(value))
+                                         : mlirOpResultGetOwner(value));
   if (inside || o3_ptr_map_get(self->values, value.ptr)) return NULL;
   return no_memory(o3_ptr_map_put(self->values, value.ptr, self) &&
                    o3_ptr_vec_push(&self->captures, (void *)(uintptr_t)value.ptr));
@@ -119,8 +124,9 @@ static MlirOperation main_op(const o3_group_t *group) {
 
 static const char *kernel_name(const outliner_t *self, int index) {
   MlirStringRef label = o3_op_label(main_op(self->group));
-  char *name = o3_arena_printf(self->groups->arena, "k%d_%s_%.*s", index, o3_group_kind_name(self->group->kind),
-                               label.length < 64 ? (int)label.length : 64, label.data);
+  char *name =
+      o3_arena_printf(self->groups->arena, "k%d_%s_%.*s", index, o3_group_kind_name(self->group->kind),
+                      label.length < 64 ? (int)label.length : 64, label.data);
   for (char *c = name; c && *c; ++c) {
     bool plain = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9');
     if (!plain) *c = '_';
@@ -199,7 +205,8 @@ static o3_status_t fill_body(outliner_t *self, MlirBlock body) {
 
 /* ---- The call ---- */
 
-/* The tensor that the result is written into; its sizes are found where the ops' own initial value has them. */
+/* The tensor that the result is written into; its sizes are found where the ops' own initial value has them.
+ */
 static MlirValue build_empty(const outliner_t *self, o3_builder_t *b) {
   const o3_dep_node_t *node = self->group->root;
   MlirValue like = {0}, sizes[O3_IR_MAX_RANK];
@@ -212,8 +219,9 @@ static MlirValue build_empty(const outliner_t *self, o3_builder_t *b) {
   bool is_empty = node && node->kind == O3_DEP_EMPTY;
   for (int d = 0; d < o3_type_rank(type); ++d) {
     if (o3_type_dim(type, d) >= 0) continue;
-    sizes[count] = is_empty ? mlirOperationGetOperand(node->op, count)
-                            : o3_build1(b, "tensor.dim", o3_build_index_type(b), O3_VALUES(like, o3_build_index(b, d)));
+    sizes[count] =
+        is_empty ? mlirOperationGetOperand(node->op, count)
+                 : o3_build1(b, "tensor.dim", o3_build_index_type(b), O3_VALUES(like, o3_build_index(b, d)));
     ++count;
   }
   return o3_build1(b, "tensor.empty", type, count, sizes);
@@ -228,8 +236,8 @@ static void replace_by_call(outliner_t *self, const char *name) {
   for (size_t i = 0; i < count; ++i) operands[i].ptr = self->captures.items[i];
   operands[count] = build_empty(self, &b);
   MlirAttribute callee = mlirFlatSymbolRefAttrGet(b.context, O3_STR(name));
-  MlirValue result = o3_build1_attrs(&b, "func.call", mlirValueGetType(operands[count]), (int)count + 1, operands,
-                                     O3_ATTRS({"callee", callee}));
+  MlirValue result = o3_build1_attrs(&b, "func.call", mlirValueGetType(operands[count]), (int)count + 1,
+                                     operands, O3_ATTRS({"callee", callee}));
   mlirValueReplaceAllUsesOfWith(mlirOperationGetResult(root, 0), result);
 }
 
@@ -244,7 +252,8 @@ static MlirType argument_types(const outliner_t *self, MlirType *types, MlirLoca
   return mlirFunctionTypeGet(context, (intptr_t)count + 1, types, 1, &result);
 }
 
-o3_status_t o3_fuse_outline(const o3_groups_t *groups, const o3_group_t *group, int index, MlirModule module) {
+o3_status_t o3_fuse_outline(const o3_groups_t *groups, const o3_group_t *group, int index,
+                            MlirModule module) {
   o3_arena_t *arena = groups->arena;
   outliner_t self = {.groups = groups,
                      .group = group,

@@ -5,15 +5,16 @@
 #include "fuse/group.h"
 
 /* Attributes of kernels. */
-#define O3_KERNEL_KIND "o3.kernel_kind"   /* string: group_kinds.def */
-#define O3_KERNEL_NODES "o3.nodes"        /* strings: names of the model's nodes, in order */
-#define O3_KERNEL_REASONS "o3.reasons"    /* strings: why each of the ops is in the kernel */
-#define O3_KERNEL_STOP "o3.stop"          /* string: why it ends where it does */
-#define O3_KERNEL_ROWS "o3.rows"          /* i64s: the dimensions of the result that count the rows */
+#define O3_KERNEL_KIND    "o3.kernel_kind" /* string: group_kinds.def */
+#define O3_KERNEL_NODES   "o3.nodes"       /* strings: names of the model's nodes, in order */
+#define O3_KERNEL_REASONS "o3.reasons"     /* strings: why each of the ops is in the kernel */
+#define O3_KERNEL_STOP    "o3.stop"        /* string: why it ends where it does */
+#define O3_KERNEL_ROWS    "o3.rows"        /* i64s: the dimensions of the result that count the rows */
 
 /* Makes kernel number |index| in |module| of the group and replaces the group's ops by a call:
  *
- *     func.func private @k0_rows_Softmax_3(%x: tensor<8x128xf32>, %out: tensor<8x128xf32>) -> tensor<8x128xf32>
+ *     func.func private @k0_rows_Softmax_3(%x: tensor<8x128xf32>, %out: tensor<8x128xf32>) ->
+ * tensor<8x128xf32>
  *
  * The arguments are what the ops read, sizes too, then the tensor to write into. */
 o3_status_t o3_fuse_outline(const o3_groups_t *groups, const o3_group_t *group, int index, MlirModule module)

@@ -77,8 +77,8 @@ static o3_status_t clone_op(cloner_t *self, o3_builder_t *b, MlirOperation op) {
   return NULL;
 }
 
-o3_status_t o3_rebuild_clone(o3_rebuild_t *rebuild, MlirBlock body, const MlirValue *args, const MlirAffineMap *loops,
-                             MlirValue *result) {
+o3_status_t o3_rebuild_clone(o3_rebuild_t *rebuild, MlirBlock body, const MlirValue *args,
+                             const MlirAffineMap *loops, MlirValue *result) {
   cloner_t self = {rebuild, loops, o3_ptr_map_create(rebuild->arena)};
   O3_TRY_ALLOC(self.values);
   o3_builder_t b = o3_builder_at_end(rebuild->block, mlirOperationGetLocation(rebuild->like->op));
@@ -109,18 +109,19 @@ MlirOperation o3_rebuild_finish(o3_rebuild_t *rebuild, MlirValue result) {
   MlirRegion region = mlirRegionCreate();
   mlirRegionAppendOwnedBlock(region, rebuild->block);
   int32_t segments[2] = {count, 1};
-  o3_op_spec_t spec = {.name = "linalg.generic",
-                       .num_operands = count + 1,
-                       .operands = rebuild->inputs,
-                       .num_results = 1,
-                       .results = &type,
-                       .num_attrs = 4,
-                       .attrs = (o3_attr_t[]){{"indexing_maps", mlirArrayAttrGet(context, count + 1, maps)},
-                                              {"iterator_types", o3_op_attr(like, "iterator_types")},
-                                              {"operandSegmentSizes", mlirDenseI32ArrayGet(context, 2, segments)},
-                                              {"o3.kernel", o3_op_attr(like, "o3.kernel")}},
-                       .num_regions = 1,
-                       .regions = &region};
+  o3_op_spec_t spec = {
+      .name = "linalg.generic",
+      .num_operands = count + 1,
+      .operands = rebuild->inputs,
+      .num_results = 1,
+      .results = &type,
+      .num_attrs = 4,
+      .attrs = (o3_attr_t[]){{"indexing_maps", mlirArrayAttrGet(context, count + 1, maps)},
+                             {"iterator_types", o3_op_attr(like, "iterator_types")},
+                             {"operandSegmentSizes", mlirDenseI32ArrayGet(context, 2, segments)},
+                             {"o3.kernel", o3_op_attr(like, "o3.kernel")}},
+      .num_regions = 1,
+      .regions = &region};
   MlirOperation op = o3_build(&b, &spec);
   mlirValueReplaceAllUsesOfWith(mlirOperationGetResult(like, 0), mlirOperationGetResult(op, 0));
   mlirOperationDestroy(like);

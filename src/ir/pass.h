@@ -18,8 +18,8 @@ typedef struct o3_shape_override {
   int64_t sizes[O3_IR_MAX_RANK]; /* -1 leaves the dimension as it is */
 } o3_shape_override_t;
 
-/* What kernels a target has emitters for; the fuse stage asks before it makes one. The ops are linalg.generic on
- * tensors; the answer is the reason why not, a static text, or NULL. */
+/* What kernels a target has emitters for; the fuse stage asks before it makes one. The ops are linalg.generic
+ * on tensors; the answer is the reason why not, a static text, or NULL. */
 typedef struct o3_kernel_support {
   /* Most bytes that the values of one row, besides its result, may take on the stack. */
   int64_t row_bytes;

@@ -438,7 +438,8 @@ static bool names_dim(MlirOperation func, const char *name) {
     MlirAttribute names = slot_attr(func, "arg_attrs", k, "o3.dims");
     intptr_t count = mlirAttributeIsNull(names) ? 0 : mlirArrayAttrGetNumElements(names);
     for (intptr_t d = 0; d < count; ++d) {
-      if (o3_str_equal(mlirStringAttrGetValue(mlirArrayAttrGetElement(names, d)), name)) return true;
+      MlirStringRef text = mlirStringAttrGetValue(mlirArrayAttrGetElement(names, d));
+      if (o3_str_equal(text, name) && !is_placeholder(text)) return true;
     }
   }
   return false;

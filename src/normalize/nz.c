@@ -51,19 +51,27 @@ MlirType o3_nz_f32(const o3_nz_t *nz) { return mlirF32TypeGet(nz->context); }
 MlirType o3_nz_i64(const o3_nz_t *nz) { return mlirIntegerTypeGet(nz->context, 64); }
 MlirType o3_nz_i1(const o3_nz_t *nz) { return mlirIntegerTypeGet(nz->context, 1); }
 
-MlirType o3_nz_onnx_type(o3_nz_t *nz, int64_t data_type) {
-  static const struct {
-    int64_t number;
-    const char *text;
-  } TYPES[] = {
-#define O3_DTYPE(id, name, number, bits, mlir) {number, mlir},
+static const struct {
+  int64_t number;
+  const char *mlir; /* NULL: named in messages only */
+  const char *name;
+} ONNX_TYPES[] = {
+#define O3_DTYPE(id, name, number, bits, mlir) {number, mlir, name},
 #include "base/dtype.def"
 #undef O3_DTYPE
-  };
-  for (size_t i = 0; i < sizeof(TYPES) / sizeof(TYPES[0]); ++i) {
-    if (TYPES[i].number == data_type) return o3_type_parse(nz->context, TYPES[i].text);
+#define O3_ONNX_UNREAD_TYPE(number, name) {number, NULL, name},
+#include "import/onnx/onnx_unread_types.def"
+#undef O3_ONNX_UNREAD_TYPE
+};
+
+MlirType o3_nz_onnx_type(o3_nz_t *nz, int64_t data_type) {
+  const char *name = "unknown to ONNX";
+  for (size_t i = 0; i < sizeof(ONNX_TYPES) / sizeof(ONNX_TYPES[0]); ++i) {
+    if (ONNX_TYPES[i].number != data_type) continue;
+    if (ONNX_TYPES[i].mlir) return o3_type_parse(nz->context, ONNX_TYPES[i].mlir);
+    name = ONNX_TYPES[i].name;
   }
-  o3_nz_fail(nz, o3_nz_unsupported(nz, "element type %lld of ONNX is not supported", (long long)data_type));
+  o3_nz_fail(nz, o3_nz_unsupported(nz, "element type %lld (%s) is not supported", (long long)data_type, name));
   return (MlirType){0};
 }
 
@@ -201,8 +209,9 @@ static void read_elements(o3_nz_t *nz, MlirAttribute attr, o3_fact_t *fact) {
     if (o3_type_is_float(fact->element)) {
       elements[i] = (o3_element_t){.kind = O3_ELEMENT_FLOAT, .number = load_float(fact->element, at)};
     } else {
-      elements[i] = (o3_element_t){.kind = O3_ELEMENT_EXPR,
-                                   .expr = o3_expr_const(nz->context, load_int(fact->element, at))};
+      int64_t value = load_int(fact->element, at);
+      bool beyond = value < 0 && o3_type_is_unsigned(fact->element); /* of int64: stays unknown */
+      if (!beyond) elements[i] = (o3_element_t){.kind = O3_ELEMENT_EXPR, .expr = o3_expr_const(nz->context, value)};
     }
   }
   fact->elements = elements;
@@ -616,8 +625,24 @@ static void concat_elements(o3_nz_t *nz, int count, const MlirValue *values, o3_
   fact->num_elements = total;
 }
 
+/* Those of |values| that are not certain to be empty along |axis|; the first one when all are. An empty part at the
+ * end would be a slice that begins out of bounds. */
+static int without_empty(const o3_nz_t *nz, int axis, int count, const MlirValue *values, MlirValue *parts) {
+  int kept = 0;
+  for (int i = 0; i < count; ++i) {
+    if (!o3_expr_equals_const(o3_nz_dim(nz, values[i], axis), 0)) parts[kept++] = values[i];
+  }
+  if (!kept) parts[kept++] = values[0];
+  return kept;
+}
+
 MlirValue o3_nz_concat(o3_nz_t *nz, int axis, int count, const MlirValue *values) {
   if (count == 1 || o3_nz_failed(nz)) return count ? values[0] : (MlirValue){0};
+  if (count > MAX_OPERANDS) {
+    int half = count / 2;
+    MlirValue halves[2] = {o3_nz_concat(nz, axis, half, values), o3_nz_concat(nz, axis, count - half, values + half)};
+    return o3_nz_concat(nz, axis, 2, halves);
+  }
   const o3_fact_t *first = resolved_fact(nz, values[0]);
   o3_fact_t fact = {.element = first->element, .shape = first->shape};
   for (int i = 1; i < count; ++i) {
@@ -634,8 +659,10 @@ MlirValue o3_nz_concat(o3_nz_t *nz, int axis, int count, const MlirValue *values
     fact.shape.dims[axis] = o3_expr_add(fact.shape.dims[axis], next->shape.dims[axis]);
   }
   concat_elements(nz, count, values, &fact);
-  MlirValue result;
-  o3_nz_op_stated(nz, "tensor.concat", count, values, O3_ATTRS({"dim", o3_attr_i64(nz->context, axis)}), 1, &fact,
+  MlirValue parts[MAX_OPERANDS], result;
+  int num_parts = without_empty(nz, axis, count, values, parts);
+  if (num_parts == 1) return parts[0];
+  o3_nz_op_stated(nz, "tensor.concat", num_parts, parts, O3_ATTRS({"dim", o3_attr_i64(nz->context, axis)}), 1, &fact,
                   &result);
   return result;
 }

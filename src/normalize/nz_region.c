@@ -1,6 +1,9 @@
 /* How loops get their types: the body is converted under the assumption that nothing changes its size and
  * that the loop never ends early. Where the result contradicts that, the body is dropped and converted again
- * with less assumed; each round gives something up, so a few are enough. */
+ * with less assumed; each round gives something up, so a few are enough.
+ *
+ * scf.for is for loops of a known number of iterations in which no size changes: upstream's canonicalization
+ * relies on the latter when it moves casts of the initial values into the loop. All others are scf.while. */
 #include "normalize/nz_region.h"
 
 #include <stdlib.h>
@@ -240,8 +243,7 @@ typedef struct loop {
   bool is_while;
   o3_shape_t shapes[O3_NZ_MAX_CARRIED];        /* of the carried values; a null dim changes */
   o3_shape_t inner[2 * O3_NZ_MAX_CARRIED + 2]; /* of the block arguments */
-  o3_fact_t scans[O3_NZ_MAX_CARRIED];          /* whole scan results */
-  int scan_axes[O3_NZ_MAX_CARRIED];            /* of them, not negative */
+  o3_fact_t scans[O3_NZ_MAX_CARRIED];          /* whole scan results; a null dim is known after the loop */
   MlirType types[2 * O3_NZ_MAX_CARRIED + 2];   /* of the block arguments */
   MlirValue yields[2 * O3_NZ_MAX_CARRIED + 2];
   int num_args, num_fixed; /* num_fixed: those before the carried values */
@@ -299,30 +301,96 @@ static o3_status_t compare_carried(o3_nz_t *nz, loop_t *loop, int index, bool *c
     if (!shape->dims[d].ptr) continue;
     if (o3_expr_equal(o3_symbols_resolve(nz->symbols, shape->dims[d]), o3_nz_dim(nz, next, d))) continue;
     shape->dims[d].ptr = NULL;
+    loop->is_while = true;
     *changed = true;
   }
   return NULL;
+}
+
+static bool scans_known_outside(const o3_nz_t *nz, const loop_t *loop) {
+  for (int i = 0; i < loop->spec->num_scans; ++i) {
+    for (int d = 0; d < o3_nz_rank(nz, loop->slices[i]); ++d) {
+      if (!known_outside(nz, o3_nz_dim(nz, loop->slices[i], d), loop->region.first_symbol)) return false;
+    }
+  }
+  return true;
 }
 
 static o3_status_t compare(o3_nz_t *nz, loop_t *loop, bool *changed) {
   MlirValue condition = loop->iteration.next_condition;
   bool known;
   for (int i = 0; i < loop->spec->num_carried; ++i) O3_TRY(compare_carried(nz, loop, i, changed));
-  if (loop->is_while || mlirValueIsNull(condition)) return NULL;
-  if (o3_nz_is_known_bool(nz, condition, &known) && known) return NULL;
+  if (loop->is_while) return NULL;
+  bool goes_on = mlirValueIsNull(condition) || (o3_nz_is_known_bool(nz, condition, &known) && known);
+  if (goes_on && scans_known_outside(nz, loop)) return NULL;
   loop->is_while = true;
   *changed = true;
   return NULL;
 }
 
-static MlirValue insert(o3_nz_t *nz, MlirValue whole, MlirValue part, int axis, MlirAffineExpr start) {
-  int64_t axes[1] = {axis};
+static MlirValue insert(o3_nz_t *nz, MlirValue whole, MlirValue part, int count, const int64_t *axes,
+                        const MlirAffineExpr *starts) {
   o3_fact_t fact = *o3_nz_fact(nz, whole);
   MlirValue result;
-  o3_nz_op_stated(nz, "o3.insert_slice", O3_VALUES(whole, part),
-                  O3_ATTRS({"axes", o3_nz_ints_attr(nz, 1, axes)}, {"starts", o3_nz_map_attr(nz, 1, &start)}),
-                  1, &fact, &result);
+  o3_nz_op_stated(
+      nz, "o3.insert_slice", O3_VALUES(whole, part),
+      O3_ATTRS({"axes", o3_nz_ints_attr(nz, count, axes)}, {"starts", o3_nz_map_attr(nz, count, starts)}), 1,
+      &fact, &result);
   return result;
+}
+
+/* What a growing scan result becomes in one iteration. */
+typedef struct growth {
+  MlirValue so_far, part;
+  int axis;
+  bool reverse;
+} growth_t;
+
+static MlirValue appended(o3_nz_t *nz, const growth_t *growth) {
+  MlirValue parts[2] = {growth->so_far, growth->part};
+  if (growth->reverse) parts[0] = growth->part, parts[1] = growth->so_far;
+  return o3_nz_concat(nz, growth->axis, 2, parts);
+}
+
+static o3_status_t first_or_appended(o3_nz_t *nz, void *context, bool first, MlirValue *results, int *count) {
+  const growth_t *growth = context;
+  results[0] = first ? growth->part : appended(nz, growth);
+  *count = 1;
+  return NULL;
+}
+
+/* Before the first slice nothing is known of its other sizes when they depend on what the loop computes: the
+ * first one replaces the empty result, later ones must fit it. */
+static o3_status_t grow(o3_nz_t *nz, growth_t *growth, MlirAffineExpr number, bool sizes_known,
+                        MlirValue *grown) {
+  int count;
+  if (sizes_known) {
+    *grown = appended(nz, growth);
+    return NULL;
+  }
+  MlirValue zero = o3_nz_scalar(nz, o3_nz_i64(nz), 0);
+  MlirValue first = o3_nz_binary(nz, "o3.equal", o3_nz_sizes(nz, 1, &number, true), zero);
+  return o3_nz_branch(nz, first, first_or_appended, growth, grown, &count);
+}
+
+/* The block argument of a scan result, and in scans[index] its shape after the loop, without what is known
+ * only then. */
+static MlirValue add_scan_arg(o3_nz_t *nz, loop_t *loop, int index, MlirValue part, int axis,
+                              bool *sizes_known) {
+  o3_fact_t *whole = &loop->scans[index];
+  *whole = (o3_fact_t){.element = o3_nz_element(nz, part)};
+  resolved_shape(nz, part, &whole->shape);
+  o3_shape_t inner = whole->shape;
+  *sizes_known = true;
+  for (int d = 0; d < inner.rank; ++d) {
+    if (d == axis || known_outside(nz, inner.dims[d], loop->region.first_symbol)) continue;
+    *sizes_known = false;
+    whole->shape.dims[d].ptr = NULL;
+    inner.dims[d] = new_symbol(nz);
+  }
+  inner.dims[axis] = loop->is_while ? loop->iteration.number : loop->spec->trip;
+  whole->shape.dims[axis] = loop->is_while ? (MlirAffineExpr){0} : loop->spec->trip;
+  return add_tensor_arg(nz, loop, &inner, whole->element);
 }
 
 /* A loop of a known number of iterations writes into a result that is there from the start. Another one
@@ -331,28 +399,19 @@ static o3_status_t add_scan(o3_nz_t *nz, loop_t *loop, int index, MlirValue *gro
   const o3_nz_scan_t *scan = &loop->spec->scans[index];
   MlirValue slice = loop->slices[index];
   MlirAffineExpr number = loop->iteration.number;
+  bool sizes_known;
   if (mlirValueIsNull(slice)) return o3_nz_invalid(nz, "the loop's body does not give scan output %d", index);
   int axis = o3_nz_axis(nz, scan->axis, o3_nz_rank(nz, slice) + 1);
   MlirValue part = o3_nz_unsqueeze(nz, slice, 1, (int64_t[]){axis});
   O3_TRY(take_failure(nz));
-  loop->scan_axes[index] = axis;
-  o3_fact_t *whole = &loop->scans[index];
-  *whole = (o3_fact_t){.element = o3_nz_element(nz, slice)};
-  resolved_shape(nz, part, &whole->shape);
-  for (int d = 0; d < whole->shape.rank; ++d) {
-    if (known_outside(nz, whole->shape.dims[d], loop->region.first_symbol)) continue;
-    return o3_nz_unsupported(nz, "dimension %d of scan output %d is known only inside of the loop", d, index);
-  }
-  whole->shape.dims[axis] = loop->is_while ? number : loop->spec->trip;
-  MlirValue so_far = add_tensor_arg(nz, loop, &whole->shape, whole->element);
+  MlirValue so_far = add_scan_arg(nz, loop, index, part, axis, &sizes_known);
   if (loop->is_while) {
-    MlirValue parts[2] = {scan->reverse ? part : so_far, scan->reverse ? so_far : part};
-    *grown = o3_nz_concat(nz, axis, 2, parts);
-    whole->shape.dims[axis] = o3_expr_const(nz->context, 0);
-  } else {
-    MlirAffineExpr last = o3_expr_sub(loop->spec->trip, o3_expr_const(nz->context, 1));
-    *grown = insert(nz, so_far, part, axis, scan->reverse ? o3_expr_sub(last, number) : number);
+    growth_t growth = {.so_far = so_far, .part = part, .axis = axis, .reverse = scan->reverse};
+    return grow(nz, &growth, number, sizes_known, grown);
   }
+  MlirAffineExpr last = o3_expr_sub(loop->spec->trip, o3_expr_const(nz->context, 1));
+  MlirAffineExpr start = scan->reverse ? o3_expr_sub(last, number) : number;
+  *grown = insert(nz, so_far, part, 1, (int64_t[]){axis}, &start);
   return NULL;
 }
 
@@ -365,6 +424,18 @@ static o3_status_t add_scans(o3_nz_t *nz, loop_t *loop) {
   return NULL;
 }
 
+/* A value of symbolic sizes that stay the same is written over the one that it replaces, so that one buffer
+ * serves all iterations. With static sizes the back end sees that by itself. */
+static MlirValue kept(o3_nz_t *nz, const loop_t *loop, int index) {
+  const o3_shape_t *shape = &loop->shapes[index];
+  MlirValue next = loop->next[index], carried = loop->carried[index];
+  for (int d = 0; d < shape->rank; ++d) {
+    if (!shape->dims[d].ptr) return next;
+  }
+  if (o3_nz_failed(nz) || mlirValueEqual(next, carried) || o3_shape_is_static(shape)) return next;
+  return insert(nz, carried, next, 0, NULL, NULL);
+}
+
 /* The terminator: the body's values in the types of the block arguments. */
 static void build_yield(o3_nz_t *nz, loop_t *loop) {
   MlirValue condition = loop->iteration.next_condition;
@@ -374,7 +445,7 @@ static void build_yield(o3_nz_t *nz, loop_t *loop) {
     if (mlirValueIsNull(condition)) condition = o3_nz_scalar(nz, o3_nz_i1(nz), 1);
     loop->yields[1] = o3_nz_reshape(nz, condition, &(o3_shape_t){.rank = 0});
   }
-  for (int i = 0; i < loop->spec->num_carried; ++i) loop->yields[loop->num_fixed + i] = loop->next[i];
+  for (int i = 0; i < loop->spec->num_carried; ++i) loop->yields[loop->num_fixed + i] = kept(nz, loop, i);
   if (o3_nz_failed(nz)) return;
   for (int i = loop->num_fixed; i < loop->num_args; ++i)
     loop->yields[i] = cast_to(nz, loop->yields[i], loop->types[i]);
@@ -427,26 +498,31 @@ static void gather_inits(o3_nz_t *nz, loop_t *loop, MlirValue *inits) {
   }
   int at = loop->num_fixed;
   for (int i = 0; i < spec->num_carried; ++i) inits[at++] = spec->inits[i];
-  for (int i = 0; i < spec->num_scans; ++i)
-    o3_nz_op_stated(nz, "o3.empty", O3_NO_VALUES, 0, NULL, 1, &loop->scans[i], &inits[at++]);
+  for (int i = 0; i < spec->num_scans; ++i) {
+    o3_fact_t fact = loop->scans[i];
+    for (int d = 0; d < fact.shape.rank; ++d) {
+      if (!fact.shape.dims[d].ptr) fact.shape.dims[d] = o3_expr_const(nz->context, 0);
+    }
+    o3_nz_op_stated(nz, "o3.empty", O3_NO_VALUES, 0, NULL, 1, &fact, &inits[at++]);
+  }
   if (o3_nz_failed(nz)) return;
   for (int i = loop->num_fixed; i < loop->num_args; ++i) inits[i] = cast_to(nz, inits[i], loop->types[i]);
 }
 
 /* Sizes that change are known after the loop from its results. */
 static void result_facts(o3_nz_t *nz, loop_t *loop, o3_fact_t *facts) {
+  int num_carried = loop->spec->num_carried;
   for (int i = 0; i < loop->num_fixed; ++i) facts[i] = (o3_fact_t){.element = o3_nz_i1(nz)};
-  for (int i = 0; i < loop->spec->num_carried; ++i) {
+  for (int i = 0; i < loop->num_args - loop->num_fixed; ++i) {
     o3_fact_t *fact = &facts[loop->num_fixed + i];
-    *fact = (o3_fact_t){.element = o3_nz_element(nz, loop->spec->inits[i]), .shape = loop->shapes[i]};
+    if (i < num_carried) {
+      *fact = (o3_fact_t){.element = o3_nz_element(nz, loop->spec->inits[i]), .shape = loop->shapes[i]};
+    } else {
+      *fact = loop->scans[i - num_carried];
+    }
     for (int d = 0; d < fact->shape.rank; ++d) {
       if (!fact->shape.dims[d].ptr) fact->shape.dims[d] = new_symbol(nz);
     }
-  }
-  for (int i = 0; i < loop->spec->num_scans; ++i) {
-    o3_fact_t *fact = &facts[loop->num_fixed + loop->spec->num_carried + i];
-    *fact = loop->scans[i];
-    if (loop->is_while) fact->shape.dims[loop->scan_axes[i]] = new_symbol(nz);
   }
 }
 

@@ -35,7 +35,13 @@ static o3_status_t convert_branch(o3_nz_t *nz, void *context, bool taken, MlirVa
   O3_TRY(
       o3_nz_subgraph(nz, branches->node, branch_attr(taken), 0, NULL, MAX_VALUES, outputs, &branches->count));
   *count = 0;
-  for (int i = 0; i < branches->count; ++i) O3_TRY(flatten(nz, &outputs[i], results, count));
+  for (int i = 0; i < branches->count; ++i) {
+    const o3_binding_t *other = &branches->outputs[1][i];
+    if (outputs[i].kind != other->kind || outputs[i].count != other->count)
+      return o3_nz_unsupported(nz, "output %d is a sequence or optional that differs between the branches",
+                               i);
+    O3_TRY(flatten(nz, &outputs[i], results, count));
+  }
   return NULL;
 }
 

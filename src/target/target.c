@@ -15,7 +15,9 @@ static const o3_target_t *(*const TARGETS[])(void) = {
 };
 enum { NUM_TARGETS = sizeof(TARGETS) / sizeof(TARGETS[0]) };
 
-const o3_target_t *o3_target_at(int index) { return index >= 0 && index < NUM_TARGETS ? TARGETS[index]() : NULL; }
+const o3_target_t *o3_target_at(int index) {
+  return index >= 0 && index < NUM_TARGETS ? TARGETS[index]() : NULL;
+}
 
 o3_status_t o3_target_find(const char *name, const o3_target_t **target) {
   o3_strbuf_t names = O3_STRBUF_INIT;

@@ -14,6 +14,7 @@ typedef struct o3_target_pass {
   const char *name;
   o3_pass_fn_t run;
   int min_level; /* the least opt level that runs it */
+  const char *summary;
 } o3_target_pass_t;
 
 /* One emitted piece: an ELF object, or text. */

@@ -123,7 +123,7 @@ class Runtime:
     def __init__(self, part, opset):
         import onnxruntime
 
-        model = widened(model_of([part], opset))
+        model = onnx.shape_inference.infer_shapes(widened(model_of([part], opset)))
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         options.log_severity_level = 4
@@ -140,17 +140,13 @@ class Runtime:
         return self.session.run(None, wide)
 
 
-def result_dtype(part, number, array):
-    """What the model gives: floats that the reference has computed in a wider type are of the row's."""
+def result_dtype(part, array):
+    """What the model gives: the reference has computed floats in a type of its own."""
     row, point = part.point.row, part.point
-    if row.op in ("Cast", "CastLike"):
-        return DTYPES[{v: k for k, v in NUMBERS.items()}[row.attrs.get("to", TensorProto.INT32)]]
-    if array.dtype in (np.float64, np.float32) and is_float(point.dtype) and "Cast" not in row.op:
-        return DTYPES[point.dtype]
-    if array.dtype == np.float64 and not is_float(point.dtype):
-        return np.float32
-    if array.dtype == np.float64 and "Cast" in row.op:
-        return np.float32
+    if "to" in row.attrs:
+        return o3_model.DTYPES[row.attrs["to"]]
+    if array.dtype in (np.float32, np.float64):
+        return DTYPES[point.dtype] if is_float(point.dtype) and "Cast" not in row.op else np.float32
     return array.dtype
 
 
@@ -161,7 +157,7 @@ def fill_expected(part, opset):
     for trial, arrays in enumerate(part.data):
         wide = runtime.run(part.feeds(trial)) if runtime else numpy_reference(part, arrays)
         with np.errstate(all="ignore"):
-            expected.append([np.asarray(a).astype(result_dtype(part, i, np.asarray(a))) for i, a in enumerate(wide)])
+            expected.append([np.asarray(a).astype(result_dtype(part, np.asarray(a))) for a in wide])
     part.expected = expected
 
 

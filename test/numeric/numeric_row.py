@@ -64,6 +64,10 @@ class T:
     def names(self):
         return [dim for dim in self.dims.split(",") if dim]
 
+    def label(self):
+        text = f"{'w' if self.constant else ''}[{self.dims}]"
+        return ":".join([text, *([self.data] if self.data != "normal" else []), *([self.dtype] if self.dtype else [])])
+
 
 def W(dims, data="normal", dtype=None):
     return T(dims, data, dtype, constant=True)
@@ -78,6 +82,9 @@ class C:
 
     def array(self):
         return np.array(self.values, DTYPES[self.dtype])
+
+    def label(self):
+        return f"{self.dtype}{str(self.values).replace(' ', '')}"
 
 
 NONE = None  # an input that is left out
@@ -111,9 +118,9 @@ class Row:
 
     def label(self):
         attrs = " ".join(f"{key}={str(value).replace(' ', '')}" for key, value in self.attrs.items())
-        shapes = " ".join("-" if item is NONE else f"[{item.dims}]" if isinstance(item, T) else
-                          str(np.shape(item.values)) for item in self.inputs)
-        return " ".join(filter(None, (self.op, shapes, attrs)))
+        inputs = " ".join("-" if item is NONE else item.label() for item in self.inputs)
+        opset = f"opset={self.options['opset']}" if "opset" in self.options else ""
+        return " ".join(filter(None, (" ".join(self.op.split()), inputs, attrs, opset)))
 
 
 OPTIONS = {"tol", "opset", "outputs", "symbolic", "static"}

@@ -59,7 +59,7 @@ R("Sign", [T("A,B", "normal")], ELEMENTWISE, SIGNED, np.sign)
 R("Relu", [T("A,B", "normal")], ELEMENTWISE, ["i32"], lambda x: np.maximum(x, 0))
 R("Not", ["A,B"], ELEMENTWISE, BOOL, np.logical_not)
 R("BitwiseNot", [T("A,B", "extremes")], ELEMENTWISE, INTS, np.bitwise_not)
-R("Identity", ["A,B"], ELEMENTWISE, ALL, lambda x: x)
+R("Identity", ["A,B"], ELEMENTWISE, INTS + BOOL, lambda x: x)
 
 R("Elu", ["A,B"], ELEMENTWISE, FLOATS, lambda x: np.where(x > 0, x, 0.7 * np.expm1(np.minimum(x, 0))), alpha=0.7, _tol=4)
 R("Celu", ["A,B"], ELEMENTWISE, F32, lambda x: np.maximum(x, 0) + np.minimum(0, 0.7 * np.expm1(x / 0.7)), alpha=0.7,

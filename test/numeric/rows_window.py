@@ -75,7 +75,7 @@ for exclusive in (0, 1):
 
 def softmax(axis):
     def make(x):
-        y = np.exp(x - x.max(axis=axis, keepdims=True))
+        y = np.exp(x - x.max(axis=axis, keepdims=True, initial=-np.inf))
         return y / y.sum(axis=axis, keepdims=True)
 
     return make

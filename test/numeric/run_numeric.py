@@ -39,7 +39,10 @@ def all_points():
         for row in numeric_row.TABLE[start:]:
             row.source = family
     points = [point for row in numeric_row.TABLE for point in numeric_row.points_of(row)]
-    return list({point.label(): point for point in points}.values())
+    twice = [label for label, count in collections.Counter(point.label() for point in points).items() if count > 1]
+    if twice:
+        raise ValueError(f"rows that say the same: {sorted(set(label.rsplit(' ', 1)[0] for label in twice))}")
+    return points
 
 
 def chunks(points):

@@ -12,8 +12,8 @@ static void protect_arguments(MlirModule module) {
   MlirOperation main = o3_module_func(module, "main");
   intptr_t count = mlirBlockGetNumArguments(o3_func_body(main));
   MlirAttribute attrs[256];
-  MlirNamedAttribute read_only =
-      mlirNamedAttributeGet(mlirIdentifierGet(context, O3_STR("bufferization.writable")), o3_attr_bool(context, false));
+  MlirNamedAttribute read_only = mlirNamedAttributeGet(
+      mlirIdentifierGet(context, O3_STR("bufferization.writable")), o3_attr_bool(context, false));
   for (intptr_t i = 0; i < count && i < 256; ++i) attrs[i] = mlirDictionaryAttrGet(context, 1, &read_only);
   if (count <= 256) o3_op_attr_set(main, "arg_attrs", mlirArrayAttrGet(context, count, attrs));
 }
@@ -45,16 +45,16 @@ static o3_status_t replace_copy(MlirOperation op, void *unused) {
                                       (MlirLocation[]){builder.location, builder.location});
     MlirRegion region = mlirRegionCreate();
     mlirRegionAppendOwnedBlock(region, block);
-    o3_op_spec_t spec = {.name = "linalg.generic",
-                         .num_operands = 2,
-                         .operands = (MlirValue[]){from, to},
-                         .num_attrs = 3,
-                         .attrs = (o3_attr_t[]){
-                             {"indexing_maps", identity_maps(context, rank, 2)},
-                             {"iterator_types", parallel_iterators(context, rank)},
-                             {"operandSegmentSizes", mlirDenseI32ArrayGet(context, 2, (int32_t[]){1, 1})}},
-                         .num_regions = 1,
-                         .regions = &region};
+    o3_op_spec_t spec = {
+        .name = "linalg.generic",
+        .num_operands = 2,
+        .operands = (MlirValue[]){from, to},
+        .num_attrs = 3,
+        .attrs = (o3_attr_t[]){{"indexing_maps", identity_maps(context, rank, 2)},
+                               {"iterator_types", parallel_iterators(context, rank)},
+                               {"operandSegmentSizes", mlirDenseI32ArrayGet(context, 2, (int32_t[]){1, 1})}},
+        .num_regions = 1,
+        .regions = &region};
     o3_build(&builder, &spec);
     o3_builder_t inner = o3_builder_at_end(block, builder.location);
     o3_build0(&inner, "linalg.yield", 1, (MlirValue[]){mlirBlockGetArgument(block, 0)});
@@ -63,8 +63,8 @@ static o3_status_t replace_copy(MlirOperation op, void *unused) {
   return NULL;
 }
 
-/* Strides that are not known may still be said to differ: those of a row-major type follow from its sizes, which
- * a cast from a part of a larger buffer does not have. */
+/* Strides that are not known may still be said to differ: those of a row-major type follow from its sizes,
+ * which a cast from a part of a larger buffer does not have. */
 static bool is_false_cast(MlirOperation op) {
   if (!o3_op_is(op, "memref.cast")) return false;
   MlirType from = mlirValueGetType(mlirOperationGetOperand(op, 0));
@@ -82,7 +82,8 @@ static bool is_false_cast(MlirOperation op) {
 static o3_status_t copy_false_cast(MlirOperation op, void *unused) {
   (void)unused;
   if (!is_false_cast(op)) return NULL;
-  MlirValue from = mlirOperationGetOperand(op, 0), cast = mlirOperationGetResult(op, 0), sizes[O3_IR_MAX_RANK];
+  MlirValue from = mlirOperationGetOperand(op, 0), cast = mlirOperationGetResult(op, 0),
+            sizes[O3_IR_MAX_RANK];
   MlirType type = mlirValueGetType(cast);
   o3_builder_t builder = o3_builder_before(op);
   int count = 0;
@@ -92,10 +93,10 @@ static o3_status_t copy_false_cast(MlirOperation op, void *unused) {
     sizes[count++] = o3_build1(&builder, "memref.dim", o3_build_index_type(&builder), O3_VALUES(from, dim));
   }
   const int32_t segments[2] = {count, 0};
-  MlirValue copy = o3_build1_attrs(
-      &builder, "memref.alloc", type, count, sizes,
-      O3_ATTRS({"alignment", o3_attr_i64(builder.context, O3_CPU_ALIGNMENT)},
-               {"operandSegmentSizes", mlirDenseI32ArrayGet(builder.context, 2, segments)}));
+  MlirValue copy =
+      o3_build1_attrs(&builder, "memref.alloc", type, count, sizes,
+                      O3_ATTRS({"alignment", o3_attr_i64(builder.context, O3_CPU_ALIGNMENT)},
+                               {"operandSegmentSizes", mlirDenseI32ArrayGet(builder.context, 2, segments)}));
   o3_build0(&builder, "memref.copy", O3_VALUES(from, copy));
   mlirValueReplaceAllUsesOfWith(cast, copy);
   mlirOperationDestroy(op);
@@ -107,12 +108,12 @@ o3_status_t o3_cpu_bufferize(o3_pass_env_t *env, MlirModule module) {
     return o3_status_create(O3_STATUS_INVALID_MODEL, "the module has no function @main");
   o3_cpu_load_dialects(env->context);
   protect_arguments(module);
-  O3_TRY(o3_ir_run_pipeline(
-      module,
-      "builtin.module(canonicalize,cse,eliminate-empty-tensors,"
-      "one-shot-bufferize{bufferize-function-boundaries function-boundary-type-conversion=identity-layout-map "
-      "allow-return-allocs-from-loops buffer-alignment=64},"
-      "canonicalize,cse)"));
+  O3_TRY(o3_ir_run_pipeline(module,
+                            "builtin.module(canonicalize,cse,eliminate-empty-tensors,"
+                            "one-shot-bufferize{bufferize-function-boundaries "
+                            "function-boundary-type-conversion=identity-layout-map "
+                            "allow-return-allocs-from-loops buffer-alignment=64},"
+                            "canonicalize,cse)"));
   O3_TRY(o3_walk(mlirModuleGetOperation(module), copy_false_cast, NULL));
   O3_TRY(o3_walk(mlirModuleGetOperation(module), replace_copy, NULL));
   return o3_ir_run_pipeline(module, "builtin.module(linalg-generalize-named-ops,canonicalize,cse)");

@@ -4,15 +4,16 @@
  * index expressions linear, is a parallel loop over blocks of the output; others are left as they are.
  *
  * Matrix products, batched or not, in any transposition, and convolutions, grouped or not, are one case. By
- * the operands that an iteration dim appears in, it is one of rows m (a and out), columns n (b and out), depth
- * k (a and b) or batch (all). Columns are the vectorised ones: out must be contiguous along the innermost of
- * them. For a convolution a is the weight (m: channels out; k: channels in, window), b the image (n: pixels).
- * One m, up to two n and up to three k take part in the kernel; other dims are loops around it. Left alone are
- * products with few rows or columns (depthwise convolutions, products with vectors): packing does not pay.
+ * the operands that an iteration dim appears in, it is one of rows m (a and out), columns n (b and out),
+ * depth k (a and b) or batch (all). Columns are the vectorised ones: out must be contiguous along the
+ * innermost of them. For a convolution a is the weight (m: channels out; k: channels in, window), b the image
+ * (n: pixels). One m, up to two n and up to three k take part in the kernel; other dims are loops around it.
+ * Left alone are products with few rows or columns (depthwise convolutions, products with vectors): packing
+ * does not pay.
  *
- * In a contraction kernel of the fuse stage a task also runs, on its block of the output and while that is in the
- * cache, what the sums start at and what is done with them: other generics whose dims correspond to those of the
- * product through the dimensions of the output.
+ * In a contraction kernel of the fuse stage a task also runs, on its block of the output and while that is in
+ * the cache, what the sums start at and what is done with them: other generics whose dims correspond to those
+ * of the product through the dimensions of the output.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -59,7 +60,8 @@ static bool is_multiply_add(const o3_nest_t *nest) {
   MlirOperation mul = o3_value_def(is_argument(l, body, 2) ? r : l);
   if (!o3_op_is(mul, "arith.mulf")) return false;
   MlirValue x = mlirOperationGetOperand(mul, 0), y = mlirOperationGetOperand(mul, 1);
-  return (is_argument(x, body, 0) && is_argument(y, body, 1)) || (is_argument(x, body, 1) && is_argument(y, body, 0));
+  return (is_argument(x, body, 0) && is_argument(y, body, 1)) ||
+         (is_argument(x, body, 1) && is_argument(y, body, 0));
 }
 
 static bool has_right_types(const o3_nest_t *nest) {
@@ -130,7 +132,8 @@ static bool order_columns(product_t *p) {
 static bool can_join(const product_t *p, int outer, int inner) {
   int64_t b_outer, b_inner;
   if (!o3_nest_walks_as_one(p->c, outer, inner)) return false;
-  bool known = o3_nest_step(p->b, outer, &b_outer) && o3_nest_step(p->b, inner, &b_inner) && p->nest->sizes[inner] > 0;
+  bool known =
+      o3_nest_step(p->b, outer, &b_outer) && o3_nest_step(p->b, inner, &b_inner) && p->nest->sizes[inner] > 0;
   if (known) return b_inner >= 1 && b_outer > b_inner * (p->nest->sizes[inner] - 1);
   for (int r = 0; r < p->b->num_terms; ++r) {
     bool first = mlirAffineExprIsFunctionOfDim(p->b->exprs[r], outer);
@@ -166,8 +169,10 @@ static bool is_worth_it(const product_t *p) {
 }
 
 static bool match_sides(o3_nest_t *nest, int a, product_t *p) {
-  *p = (product_t){.nest = nest, .a = &nest->operands[a], .b = &nest->operands[1 - a], .c = &nest->operands[2]};
-  if (!sort_dims(p) || !order_columns(p) || p->depth.count > MAX_DEPTH_DIMS || !is_depth_flat(p)) return false;
+  *p = (product_t){
+      .nest = nest, .a = &nest->operands[a], .b = &nest->operands[1 - a], .c = &nest->operands[2]};
+  if (!sort_dims(p) || !order_columns(p) || p->depth.count > MAX_DEPTH_DIMS || !is_depth_flat(p))
+    return false;
   largest_last(nest, &p->rows);
   keep_last(p, &p->rows, 1);
   int n = p->columns.count;
@@ -177,7 +182,8 @@ static bool match_sides(o3_nest_t *nest, int a, product_t *p) {
 }
 
 static bool match(o3_nest_t *nest, product_t *p) {
-  bool fits = nest->num_inputs == 2 && nest->num_operands == 3 && is_multiply_add(nest) && has_right_types(nest);
+  bool fits =
+      nest->num_inputs == 2 && nest->num_operands == 3 && is_multiply_add(nest) && has_right_types(nest);
   return fits && (match_sides(nest, 0, p) || match_sides(nest, 1, p));
 }
 
@@ -214,7 +220,8 @@ static int64_t block_work(const product_t *p, const o3_gemm_shape_t *shape, int6
 
 static MlirValue product_of_sizes(const product_t *p, o3_builder_t *b, const dims_t *dims) {
   MlirValue size = p->nest->size_values[dims->at[0]];
-  for (int i = 1; i < dims->count; ++i) size = o3_build2(b, "arith.muli", size, p->nest->size_values[dims->at[i]]);
+  for (int i = 1; i < dims->count; ++i)
+    size = o3_build2(b, "arith.muli", size, p->nest->size_values[dims->at[i]]);
   return size;
 }
 
@@ -234,11 +241,12 @@ static MlirValue block_end(o3_builder_t *b, MlirValue start, int64_t size, MlirV
 }
 
 static void call_block(o3_builder_t *b, const char *name, int num, const MlirValue *operands) {
-  o3_op_spec_t spec = {.name = "func.call",
-                       .num_operands = num,
-                       .operands = operands,
-                       .num_attrs = 1,
-                       .attrs = (o3_attr_t[]){{"callee", mlirFlatSymbolRefAttrGet(b->context, O3_STR(name))}}};
+  o3_op_spec_t spec = {
+      .name = "func.call",
+      .num_operands = num,
+      .operands = operands,
+      .num_attrs = 1,
+      .attrs = (o3_attr_t[]){{"callee", mlirFlatSymbolRefAttrGet(b->context, O3_STR(name))}}};
   o3_build(b, &spec);
 }
 
@@ -292,7 +300,8 @@ static const char *merge_columns(const product_t *p, side_t *side) {
   if (!o3_nest_merge_dims(&side->nest, columns.count, columns.at))
     return "an input does not run along the columns of the product as the result does";
   for (int i = 0; i < side->nest.num_operands; ++i) {
-    if (!o3_nest_is_linear(&side->nest.operands[i], columns.at[columns.count - 1])) return "an input is not linear in the columns";
+    if (!o3_nest_is_linear(&side->nest.operands[i], columns.at[columns.count - 1]))
+      return "an input is not linear in the columns";
   }
   return NULL;
 }
@@ -318,7 +327,8 @@ typedef struct block {
   side_t *side;
 } block_t;
 
-static o3_status_t side_row(o3_builder_t *b, void *context, MlirValue row, const MlirValue *carried, MlirValue *next) {
+static o3_status_t side_row(o3_builder_t *b, void *context, MlirValue row, const MlirValue *carried,
+                            MlirValue *next) {
   const block_t *block = context;
   const product_t *p = block->p;
   dims_t columns;
@@ -353,8 +363,8 @@ typedef struct sides {
   side_t before[MAX_SIDE_OPS], after[MAX_SIDE_OPS];
 } sides_t;
 
-static o3_status_t build_product(const product_t *p, o3_builder_t *b, const o3_gemm_shape_t *shape, const char *name,
-                                 sides_t *sides) {
+static o3_status_t build_product(const product_t *p, o3_builder_t *b, const o3_gemm_shape_t *shape,
+                                 const char *name, sides_t *sides) {
   MlirValue sizes[O3_IR_MAX_RANK + 1], steps[O3_IR_MAX_RANK + 1], at[O3_IR_MAX_RANK + 1], ivs[O3_IR_MAX_RANK];
   int64_t block = rows_of_block(p, shape);
   int count = p->around.count;
@@ -367,19 +377,34 @@ static o3_status_t build_product(const product_t *p, o3_builder_t *b, const o3_g
   o3_builder_t in = o3_cpu_parallel(b, count + 2, sizes, steps, block_work(p, shape, block), at);
   for (int d = 0; d < p->nest->num_dims; ++d) ivs[d] = zero;
   for (int i = 0; i < count; ++i) ivs[p->around.at[i]] = at[i];
-  MlirValue operands[] = {p->a->flat, o3_nest_address(p->nest, p->a, &in, ivs),
+  MlirValue operands[] = {p->a->flat,
+                          o3_nest_address(p->nest, p->a, &in, ivs),
                           o3_nest_step_value(p->a, p->rows.at[0], &in),
-                          o3_nest_step_value(p->a, p->depth.at[p->depth.count - 1], &in), p->b->flat,
-                          o3_nest_address(p->nest, p->b, &in, ivs), p->c->flat,
-                          o3_nest_address(p->nest, p->c, &in, ivs), o3_nest_step_value(p->c, p->rows.at[0], &in),
-                          at[count], block_end(&in, at[count], block, rows), at[count + 1],
+                          o3_nest_step_value(p->a, p->depth.at[p->depth.count - 1], &in),
+                          p->b->flat,
+                          o3_nest_address(p->nest, p->b, &in, ivs),
+                          p->c->flat,
+                          o3_nest_address(p->nest, p->c, &in, ivs),
+                          o3_nest_step_value(p->c, p->rows.at[0], &in),
+                          at[count],
+                          block_end(&in, at[count], block, rows),
+                          at[count + 1],
                           block_end(&in, at[count + 1], shape->columns, columns),
-                          size_from_end(p, &in, &p->depth, 1), size_from_end(p, &in, &p->depth, 0),
-                          step_from_end(p, &in, &p->depth, 2), step_from_end(p, &in, &p->depth, 1),
-                          step_from_end(p, &in, &p->depth, 0), size_from_end(p, &in, &p->columns, 0),
-                          step_from_end(p, &in, &p->columns, 1), step_from_end(p, &in, &p->columns, 0), depth};
-  block_t whole = {.p = p, .around = at, .row_lower = operands[9], .row_upper = operands[10],
-                   .column_lower = operands[11], .column_upper = operands[12]};
+                          size_from_end(p, &in, &p->depth, 1),
+                          size_from_end(p, &in, &p->depth, 0),
+                          step_from_end(p, &in, &p->depth, 2),
+                          step_from_end(p, &in, &p->depth, 1),
+                          step_from_end(p, &in, &p->depth, 0),
+                          size_from_end(p, &in, &p->columns, 0),
+                          step_from_end(p, &in, &p->columns, 1),
+                          step_from_end(p, &in, &p->columns, 0),
+                          depth};
+  block_t whole = {.p = p,
+                   .around = at,
+                   .row_lower = operands[9],
+                   .row_upper = operands[10],
+                   .column_lower = operands[11],
+                   .column_upper = operands[12]};
   O3_TRY(build_sides(&whole, &in, sides->num_before, sides->before));
   call_block(&in, name, sizeof(operands) / sizeof(operands[0]), operands);
   return build_sides(&whole, &in, sides->num_after, sides->after);
@@ -444,9 +469,11 @@ const char *o3_product_refuse_epilogue(MlirOperation op, MlirOperation other) {
 
 static o3_status_t read_sides(const product_t *product, int count, const MlirOperation *ops, side_t *sides) {
   for (int i = 0; i < count; ++i) {
-    const char *why = read_side(product, ops[i], &sides[i]) ? merge_columns(product, &sides[i]) : "other loops";
+    const char *why =
+        read_side(product, ops[i], &sides[i]) ? merge_columns(product, &sides[i]) : "other loops";
     if (why)
-      return o3_status_create(O3_STATUS_INTERNAL, "op '%.*s' is in the kernel of a product that cannot take it: %s",
+      return o3_status_create(O3_STATUS_INTERNAL,
+                              "op '%.*s' is in the kernel of a product that cannot take it: %s",
                               O3_STR_ARGS(o3_op_label(ops[i])), why);
   }
   return NULL;

@@ -1,6 +1,5 @@
 #include "target/cpu/cpu_ir.h"
 
-#include <mlir-c/Dialect/LLVM.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -14,22 +13,23 @@ void o3_cpu_load_dialects(MlirContext context) {
     mlirContextGetOrLoadDialect(context, O3_STR(NAMES[i]));
 }
 
-MlirType o3_cpu_ptr_type(MlirContext context) { return mlirLLVMPointerTypeGet(context, 0); }
+MlirType o3_cpu_ptr_type(MlirContext context) { return o3_type_parse(context, "!llvm.ptr"); }
 MlirType o3_cpu_i64_type(MlirContext context) { return mlirIntegerTypeGet(context, 64); }
 
 MlirType o3_cpu_descriptor_type(MlirType memref) {
-  MlirContext context = mlirTypeGetContext(memref);
-  MlirType i64 = o3_cpu_i64_type(context), ptr = o3_cpu_ptr_type(context);
-  unsigned rank = (unsigned)o3_type_rank(memref);
-  MlirType fields[5] = {ptr, ptr, i64};
-  if (rank) fields[3] = fields[4] = mlirLLVMArrayTypeGet(i64, rank);
-  return mlirLLVMStructTypeLiteralGet(context, rank ? 5 : 3, fields, false);
+  char text[128] = "!llvm.struct<(ptr, ptr, i64)>";
+  int rank = o3_type_rank(memref);
+  if (rank)
+    snprintf(text, sizeof(text), "!llvm.struct<(ptr, ptr, i64, array<%d x i64>, array<%d x i64>)>", rank,
+             rank);
+  return o3_type_parse(mlirTypeGetContext(memref), text);
 }
 
 MlirType o3_cpu_llvm_type(MlirType type) {
   if (mlirTypeIsAMemRef(type)) return o3_cpu_descriptor_type(type);
   if (mlirTypeIsAIndex(type)) return o3_cpu_i64_type(mlirTypeGetContext(type));
-  bool same = mlirTypeIsALLVMPointerType(type) || o3_type_is_float(type) || o3_type_is_integer(type);
+  bool same = mlirTypeEqual(type, o3_cpu_ptr_type(mlirTypeGetContext(type))) || o3_type_is_float(type) ||
+              o3_type_is_integer(type);
   return same ? type : (MlirType){0};
 }
 
@@ -56,8 +56,9 @@ static const struct {
     [O3_CPU_RT_ALLOC] = {"o3rt_alloc", "llvm.func hidden @o3rt_alloc(!llvm.ptr, i64) -> !llvm.ptr", true},
     [O3_CPU_RT_FREE] = {"o3rt_free", "llvm.func hidden @o3rt_free(!llvm.ptr, !llvm.ptr)", false},
     [O3_CPU_RT_FAIL] = {"o3rt_fail", "llvm.func hidden @o3rt_fail(!llvm.ptr, !llvm.ptr)", false},
-    [O3_CPU_RT_PARALLEL_FOR] = {"o3rt_parallel_for",
-                                "llvm.func hidden @o3rt_parallel_for(!llvm.ptr, !llvm.ptr, !llvm.ptr, i64, i64)", false},
+    [O3_CPU_RT_PARALLEL_FOR] =
+        {"o3rt_parallel_for",
+         "llvm.func hidden @o3rt_parallel_for(!llvm.ptr, !llvm.ptr, !llvm.ptr, i64, i64)", false},
 };
 
 static bool has_symbol(MlirModule module, MlirStringRef name) {
@@ -72,34 +73,36 @@ static bool has_symbol(MlirModule module, MlirStringRef name) {
 static void declare_runtime(MlirModule module, o3_cpu_rt_t function) {
   MlirContext context = mlirModuleGetContext(module);
   if (has_symbol(module, O3_STR(RUNTIME[function].name))) return;
-  MlirOperation op = mlirOperationCreateParse(context, O3_STR(RUNTIME[function].declaration), O3_STR("runtime"));
+  MlirOperation op =
+      mlirOperationCreateParse(context, O3_STR(RUNTIME[function].declaration), O3_STR("runtime"));
   O3_ASSERT(!mlirOperationIsNull(op), "the declaration is our own text");
   mlirBlockInsertOwnedOperation(mlirModuleGetBody(module), 0, op);
 }
 
-MlirValue o3_cpu_call_runtime(o3_builder_t *builder, MlirModule module, o3_cpu_rt_t function, int num_operands,
-                              const MlirValue *operands) {
+MlirValue o3_cpu_call_runtime(o3_builder_t *builder, MlirModule module, o3_cpu_rt_t function,
+                              int num_operands, const MlirValue *operands) {
   MlirContext context = builder->context;
   MlirType ptr = o3_cpu_ptr_type(context);
   int32_t sizes[2] = {num_operands, 0};
   declare_runtime(module, function);
-  o3_op_spec_t spec = {.name = "llvm.call",
-                       .num_operands = num_operands,
-                       .operands = operands,
-                       .num_results = RUNTIME[function].has_result,
-                       .results = &ptr,
-                       .num_attrs = 3,
-                       .attrs = (o3_attr_t[]){
-                           {"callee", mlirFlatSymbolRefAttrGet(context, O3_STR(RUNTIME[function].name))},
-                           {"operandSegmentSizes", mlirDenseI32ArrayGet(context, 2, sizes)},
-                           {"op_bundle_sizes", mlirDenseI32ArrayGet(context, 0, NULL)}}};
+  o3_op_spec_t spec = {
+      .name = "llvm.call",
+      .num_operands = num_operands,
+      .operands = operands,
+      .num_results = RUNTIME[function].has_result,
+      .results = &ptr,
+      .num_attrs = 3,
+      .attrs = (o3_attr_t[]){{"callee", mlirFlatSymbolRefAttrGet(context, O3_STR(RUNTIME[function].name))},
+                             {"operandSegmentSizes", mlirDenseI32ArrayGet(context, 2, sizes)},
+                             {"op_bundle_sizes", mlirDenseI32ArrayGet(context, 0, NULL)}}};
   MlirOperation call = o3_build(builder, &spec);
   return spec.num_results ? mlirOperationGetResult(call, 0) : (MlirValue){0};
 }
 
 /* ---- Memory ---- */
 
-static MlirValue insert(o3_builder_t *builder, MlirValue into, MlirValue value, int count, const int64_t *position) {
+static MlirValue insert(o3_builder_t *builder, MlirValue into, MlirValue value, int count,
+                        const int64_t *position) {
   return o3_build1_attrs(builder, "llvm.insertvalue", mlirValueGetType(into), O3_VALUES(into, value),
                          O3_ATTRS({"position", o3_attr_ints(builder->context, count, position)}));
 }
@@ -125,11 +128,12 @@ MlirValue o3_cpu_flat(o3_builder_t *builder, MlirValue memref) {
   MlirContext context = builder->context;
   MlirType type = o3_memref_type(1, (int64_t[]){-1}, o3_type_element(mlirValueGetType(memref)));
   MlirValue extent = o3_build_index(builder, INT64_MAX / 16);
-  return o3_build1_attrs(builder, "memref.reinterpret_cast", type, O3_VALUES(memref, extent),
-                         O3_ATTRS({"static_offsets", o3_attr_ints(context, 1, (int64_t[]){0})},
-                                  {"static_sizes", o3_attr_ints(context, 1, (int64_t[]){INT64_MIN})},
-                                  {"static_strides", o3_attr_ints(context, 1, (int64_t[]){1})},
-                                  {"operandSegmentSizes", mlirDenseI32ArrayGet(context, 4, (int32_t[]){1, 0, 1, 0})}));
+  return o3_build1_attrs(
+      builder, "memref.reinterpret_cast", type, O3_VALUES(memref, extent),
+      O3_ATTRS({"static_offsets", o3_attr_ints(context, 1, (int64_t[]){0})},
+               {"static_sizes", o3_attr_ints(context, 1, (int64_t[]){INT64_MIN})},
+               {"static_strides", o3_attr_ints(context, 1, (int64_t[]){1})},
+               {"operandSegmentSizes", mlirDenseI32ArrayGet(context, 4, (int32_t[]){1, 0, 1, 0})}));
 }
 
 static MlirOperation find_text(MlirModule module, MlirAttribute value) {
@@ -145,22 +149,22 @@ static MlirStringRef make_text(MlirModule module, MlirAttribute value, size_t le
   MlirContext context = mlirModuleGetContext(module);
   int count = 0;
   MlirOperation op = mlirBlockGetFirstOperation(mlirModuleGetBody(module));
-  for (; !mlirOperationIsNull(op); op = mlirOperationGetNextInBlock(op)) count += o3_op_is(op, "llvm.mlir.global");
-  char name[32];
+  for (; !mlirOperationIsNull(op); op = mlirOperationGetNextInBlock(op))
+    count += o3_op_is(op, "llvm.mlir.global");
+  char name[32], type[64];
   snprintf(name, sizeof(name), "o3t_%d", count);
+  snprintf(type, sizeof(type), "!llvm.array<%zu x i8>", length);
   MlirRegion region = mlirRegionCreate();
-  MlirType type = mlirLLVMArrayTypeGet(mlirIntegerTypeGet(context, 8), (unsigned)length);
   o3_builder_t builder = o3_builder_at_end(mlirModuleGetBody(module), mlirLocationUnknownGet(context));
   builder.before = mlirBlockGetFirstOperation(builder.block);
   o3_op_spec_t spec = {.name = "llvm.mlir.global",
                        .num_attrs = 6,
-                       .attrs = (o3_attr_t[]){
-                           {"sym_name", o3_attr_string(context, name)},
-                           {"global_type", o3_attr_type(type)},
-                           {"constant", mlirUnitAttrGet(context)},
-                           {"value", value},
-                           {"addr_space", o3_attr_i32(context, 0)},
-                           {"linkage", mlirLLVMLinkageAttrGet(context, MlirLLVMLinkageInternal)}},
+                       .attrs = (o3_attr_t[]){{"sym_name", o3_attr_string(context, name)},
+                                              {"global_type", o3_attr_type(o3_type_parse(context, type))},
+                                              {"constant", mlirUnitAttrGet(context)},
+                                              {"value", value},
+                                              {"addr_space", o3_attr_i32(context, 0)},
+                                              {"linkage", o3_attr_parse(context, "#llvm.linkage<internal>")}},
                        .num_regions = 1,
                        .regions = &region};
   return o3_op_string(o3_build(&builder, &spec), "sym_name");
@@ -199,15 +203,15 @@ o3_builder_t o3_cpu_parallel(o3_builder_t *builder, int count, const MlirValue *
   MlirRegion region = mlirRegionCreate();
   mlirRegionAppendOwnedBlock(region, block);
   int32_t segments[4] = {count, count, count, 0};
-  o3_op_spec_t spec = {.name = "scf.parallel",
-                       .num_operands = 3 * count,
-                       .operands = operands,
-                       .num_attrs = 2,
-                       .attrs = (o3_attr_t[]){
-                           {"operandSegmentSizes", mlirDenseI32ArrayGet(builder->context, 4, segments)},
-                           {"o3.work", o3_attr_i64(builder->context, work)}},
-                       .num_regions = 1,
-                       .regions = &region};
+  o3_op_spec_t spec = {
+      .name = "scf.parallel",
+      .num_operands = 3 * count,
+      .operands = operands,
+      .num_attrs = 2,
+      .attrs = (o3_attr_t[]){{"operandSegmentSizes", mlirDenseI32ArrayGet(builder->context, 4, segments)},
+                             {"o3.work", o3_attr_i64(builder->context, work)}},
+      .num_regions = 1,
+      .regions = &region};
   o3_build(builder, &spec);
   o3_builder_t inside = o3_builder_at_end(block, builder->location);
   MlirOperation end = o3_build0(&inside, "scf.reduce", O3_NO_VALUES);

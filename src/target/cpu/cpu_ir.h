@@ -36,8 +36,8 @@ typedef enum o3_cpu_rt {
   O3_CPU_RT_PARALLEL_FOR, /* (session, function, context, count, grain) */
   O3_CPU_RT_COUNT
 } o3_cpu_rt_t;
-MlirValue o3_cpu_call_runtime(o3_builder_t *builder, MlirModule module, o3_cpu_rt_t function, int num_operands,
-                              const MlirValue *operands);
+MlirValue o3_cpu_call_runtime(o3_builder_t *builder, MlirModule module, o3_cpu_rt_t function,
+                              int num_operands, const MlirValue *operands);
 
 /* memref<?xi8> over |bytes| (index) bytes at |pointer|. */
 MlirValue o3_cpu_bytes_at(o3_builder_t *builder, MlirValue pointer, MlirValue bytes);

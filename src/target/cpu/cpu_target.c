@@ -10,16 +10,17 @@
 #include "target/cpu/product.h"
 
 static const o3_target_pass_t PASSES[] = {
-#define O3_CPU_PASS(stage, name, function, level, summary) {#stage, name, function, level},
+#define O3_CPU_PASS(stage, name, function, level, summary) {#stage, name, function, level, summary},
 #include "target/cpu/cpu_passes.def"
 #undef O3_CPU_PASS
 };
 
 #define BIT(name) (UINT64_C(1) << O3RT_CPU_##name)
-#define V3_FEATURES                                                                                             \
-  (BIT(SSE3) | BIT(SSSE3) | BIT(SSE41) | BIT(SSE42) | BIT(POPCNT) | BIT(AVX) | BIT(AVX2) | BIT(FMA) | BIT(BMI) | \
-   BIT(BMI2) | BIT(F16C) | BIT(LZCNT) | BIT(MOVBE))
-#define V4_FEATURES (V3_FEATURES | BIT(AVX512F) | BIT(AVX512BW) | BIT(AVX512CD) | BIT(AVX512DQ) | BIT(AVX512VL))
+#define V3_FEATURES                                                                                   \
+  (BIT(SSE3) | BIT(SSSE3) | BIT(SSE41) | BIT(SSE42) | BIT(POPCNT) | BIT(AVX) | BIT(AVX2) | BIT(FMA) | \
+   BIT(BMI) | BIT(BMI2) | BIT(F16C) | BIT(LZCNT) | BIT(MOVBE))
+#define V4_FEATURES \
+  (V3_FEATURES | BIT(AVX512F) | BIT(AVX512BW) | BIT(AVX512CD) | BIT(AVX512DQ) | BIT(AVX512VL))
 
 /* Row values live beside the loops in the first-level cache. */
 static const o3_kernel_support_t KERNELS = {.row_bytes = 64 << 10,
@@ -60,7 +61,8 @@ static int64_t cache_bytes(int name, int64_t fallback) {
 static bool has_feature(const char *features, const char *name) {
   size_t length = strlen(name);
   for (const char *at = features; at && *at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
-    if (at[0] == '+' && strncmp(at + 1, name, length) == 0 && (at[length + 1] == ',' || !at[length + 1])) return true;
+    if (at[0] == '+' && strncmp(at + 1, name, length) == 0 && (at[length + 1] == ',' || !at[length + 1]))
+      return true;
   }
   return false;
 }
@@ -96,7 +98,7 @@ static uint64_t host_features(void) {
 
 /* ---- The targets ---- */
 
-#define COMMON                                                                                        \
+#define COMMON                                                                                             \
   .passes = PASSES, .num_passes = sizeof(PASSES) / sizeof(PASSES[0]), .emit_llvm_ir = o3_cpu_emit_llvm_ir, \
   .emit_object = o3_cpu_emit_object
 

@@ -22,7 +22,8 @@ static o3_status_t find_carried(MlirOperation op, void *context) {
 }
 
 static bool is_in_loop(MlirOperation op) {
-  for (op = mlirOperationGetParentOperation(op); !mlirOperationIsNull(op); op = mlirOperationGetParentOperation(op)) {
+  for (op = mlirOperationGetParentOperation(op); !mlirOperationIsNull(op);
+       op = mlirOperationGetParentOperation(op)) {
     if (is_loop(op)) return true;
   }
   return false;
@@ -45,7 +46,8 @@ o3_status_t o3_cpu_deallocate(o3_pass_env_t *env, MlirModule module) {
   o3_cpu_load_dialects(env->context);
   O3_TRY(o3_walk(main, find_carried, &carried));
   if (!carried) return o3_walk(main, free_at_block_end, env);
-  return o3_ir_run_pipeline(module,
-                            "builtin.module(ownership-based-buffer-deallocation,canonicalize,"
-                            "buffer-deallocation-simplification,bufferization-lower-deallocations,cse,canonicalize)");
+  return o3_ir_run_pipeline(
+      module,
+      "builtin.module(ownership-based-buffer-deallocation,canonicalize,"
+      "buffer-deallocation-simplification,bufferization-lower-deallocations,cse,canonicalize)");
 }

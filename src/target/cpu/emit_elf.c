@@ -1,21 +1,21 @@
 /* From the llvm dialect to LLVM IR and an ELF object.
  *
- * o3m_run and o3m_check are hidden, all other functions internal. The weights o3w_* stay external with default
- * visibility: position-independent code then reaches them through the global offset table, whose entries
- * hold 64 bits, so that gigabytes of weights link however far they are; when they turn out near, the linker
- * relaxes the access to a direct one.
+ * o3m_run and o3m_check are hidden, all other functions internal. The weights o3w_* stay external with
+ * default visibility: position-independent code then reaches them through the global offset table, whose
+ * entries hold 64 bits, so that gigabytes of weights link however far they are; when they turn out near, the
+ * linker relaxes the access to a direct one.
  */
 #include <llvm-c/Analysis.h>
 #include <llvm-c/Core.h>
 #include <llvm-c/Target.h>
 #include <llvm-c/TargetMachine.h>
 #include <llvm-c/Transforms/PassBuilder.h>
-#include <mlir-c/Target/LLVMIR.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "ir/translate.h"
 #include "target/cpu/cpu.h"
 
 typedef struct emitter {
@@ -45,8 +45,8 @@ static o3_status_t create_machine(o3_pass_env_t *env, LLVMTargetMachineRef *mach
   pthread_once(&once, initialize_x86);
   if (LLVMGetTargetFromTriple(TRIPLE, &target, &message)) return take_message(message, TRIPLE);
   LLVMCodeGenOptLevel level = env->opt_level ? LLVMCodeGenLevelAggressive : LLVMCodeGenLevelDefault;
-  *machine = LLVMCreateTargetMachine(target, TRIPLE, env->machine->llvm_cpu, env->machine->llvm_features, level,
-                                     LLVMRelocPIC, LLVMCodeModelSmall);
+  *machine = LLVMCreateTargetMachine(target, TRIPLE, env->machine->llvm_cpu, env->machine->llvm_features,
+                                     level, LLVMRelocPIC, LLVMCodeModelSmall);
   if (*machine) return NULL;
   return o3_status_create(O3_STATUS_INTERNAL, "LLVM makes no machine for cpu '%s'", env->machine->llvm_cpu);
 }
@@ -99,15 +99,14 @@ static o3_status_t prepare(emitter_t *self, o3_pass_env_t *env, MlirModule modul
   char *message = NULL;
   O3_TRY(create_machine(env, &self->machine));
   self->context = LLVMContextCreate();
-  o3_diagnostics_t *diagnostics = o3_diagnostics_begin(env->context);
-  self->module = mlirTranslateModuleToLLVMIR(mlirModuleGetOperation(module), self->context);
-  O3_TRY(o3_diagnostics_end(diagnostics, self->module != NULL, O3_STATUS_INTERNAL, "translation to LLVM IR"));
+  O3_TRY(o3_ir_translate(module, self->context, &self->module));
   LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(self->machine);
   LLVMSetModuleDataLayout(self->module, layout);
   LLVMDisposeTargetData(layout);
   LLVMSetTarget(self->module, "x86_64-unknown-linux-gnu");
   set_linkage(self, env);
-  if (LLVMVerifyModule(self->module, LLVMReturnStatusAction, &message)) return take_message(message, "LLVM IR");
+  if (LLVMVerifyModule(self->module, LLVMReturnStatusAction, &message))
+    return take_message(message, "LLVM IR");
   LLVMDisposeMessage(message);
   return optimise(self, env);
 }

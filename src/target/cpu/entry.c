@@ -38,20 +38,22 @@ static MlirValue load(o3_builder_t *b, MlirType type, MlirValue address) {
 
 /* address + index * size of |element| */
 static MlirValue element_address(o3_builder_t *b, MlirValue address, int index, MlirType element) {
-  return o3_build1_attrs(b, "llvm.getelementptr", o3_cpu_ptr_type(b->context), O3_VALUES(address),
-                         O3_ATTRS({"rawConstantIndices", mlirDenseI32ArrayGet(b->context, 1, (int32_t[]){index})},
-                                  {"elem_type", o3_attr_type(element)}));
+  return o3_build1_attrs(
+      b, "llvm.getelementptr", o3_cpu_ptr_type(b->context), O3_VALUES(address),
+      O3_ATTRS({"rawConstantIndices", mlirDenseI32ArrayGet(b->context, 1, (int32_t[]){index})},
+               {"elem_type", o3_attr_type(element)}));
 }
 
 static MlirOperation call(o3_builder_t *b, const char *callee, int num_operands, const MlirValue *operands,
                           int num_results, const MlirType *results) {
-  o3_op_spec_t spec = {.name = "func.call",
-                       .num_operands = num_operands,
-                       .operands = operands,
-                       .num_results = num_results,
-                       .results = results,
-                       .num_attrs = 1,
-                       .attrs = (o3_attr_t[]){{"callee", mlirFlatSymbolRefAttrGet(b->context, O3_STR(callee))}}};
+  o3_op_spec_t spec = {
+      .name = "func.call",
+      .num_operands = num_operands,
+      .operands = operands,
+      .num_results = num_results,
+      .results = results,
+      .num_attrs = 1,
+      .attrs = (o3_attr_t[]){{"callee", mlirFlatSymbolRefAttrGet(b->context, O3_STR(callee))}}};
   return o3_build(b, &spec);
 }
 
@@ -59,11 +61,13 @@ static o3_status_t make_run(MlirModule module) {
   MlirContext context = mlirModuleGetContext(module);
   MlirOperation main = o3_module_func(module, "main");
   MlirType type = mlirTypeAttrGetValue(o3_op_attr(main, "function_type")), ptr = o3_cpu_ptr_type(context);
-  int num_inputs = (int)mlirFunctionTypeGetNumInputs(type), num_results = (int)mlirFunctionTypeGetNumResults(type);
+  int num_inputs = (int)mlirFunctionTypeGetNumInputs(type),
+      num_results = (int)mlirFunctionTypeGetNumResults(type);
   MlirValue operands[MAX_VALUES];
   MlirType results[MAX_VALUES];
   if (num_inputs > MAX_VALUES || num_results > MAX_VALUES)
-    return o3_status_create(O3_STATUS_UNSUPPORTED, "the model has %d inputs and %d outputs, at most %d are supported",
+    return o3_status_create(O3_STATUS_UNSUPPORTED,
+                            "the model has %d inputs and %d outputs, at most %d are supported",
                             num_inputs - 1, num_results, MAX_VALUES - 1);
   MlirBlock block = make_function(module, "o3m_run", 3, 0, NULL);
   o3_builder_t b = o3_builder_at_end(block, mlirLocationUnknownGet(context));
@@ -97,8 +101,8 @@ static o3_status_t make_check(MlirModule module) {
     MlirValue operands[MAX_VALUES];
     int count = (int)mlirBlockGetNumArguments(o3_func_body(check));
     if (count > MAX_VALUES)
-      return o3_status_create(O3_STATUS_UNSUPPORTED, "the model has %d symbols, at most %d are supported", count,
-                              MAX_VALUES);
+      return o3_status_create(O3_STATUS_UNSUPPORTED, "the model has %d symbols, at most %d are supported",
+                              count, MAX_VALUES);
     for (int i = 0; i < count; ++i) {
       MlirValue at = element_address(&b, mlirBlockGetArgument(block, 0), i, i64);
       operands[i] = o3_cpu_to_index(&b, load(&b, i64, at));

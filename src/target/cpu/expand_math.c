@@ -29,8 +29,8 @@ static o3_status_t replace_math(MlirOperation op, void *context) {
     if (!mlirTypeIsAF32(type)) return NULL;
     o3_builder_t b = o3_builder_before(op);
     MlirAttribute callee = mlirFlatSymbolRefAttrGet(b.context, O3_STR(FUNCTIONS[i].function));
-    MlirValue call =
-        o3_build1_attrs(&b, "func.call", type, O3_VALUES(mlirOperationGetOperand(op, 0)), O3_ATTRS({"callee", callee}));
+    MlirValue call = o3_build1_attrs(&b, "func.call", type, O3_VALUES(mlirOperationGetOperand(op, 0)),
+                                     O3_ATTRS({"callee", callee}));
     mlirValueReplaceAllUsesOfWith(result, call);
     mlirOperationDestroy(op);
     *used = true;
@@ -45,5 +45,6 @@ o3_status_t o3_cpu_expand_math(o3_pass_env_t *env, MlirModule module) {
   O3_TRY(o3_ir_run_pipeline(module, "builtin.module(math-extend-to-supported-types,canonicalize)"));
   O3_TRY(o3_walk(mlirModuleGetOperation(module), replace_math, &used));
   if (!used) return NULL;
-  return o3_cpu_add_functions(module, (const char *)o3_embedded_math_functions_mlir_begin, "math_functions.mlir");
+  return o3_cpu_add_functions(module, (const char *)o3_embedded_math_functions_mlir_begin,
+                              "math_functions.mlir");
 }

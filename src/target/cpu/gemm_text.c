@@ -78,14 +78,17 @@ static void kernel_load(o3_strbuf_t *t, const o3_gemm_shape_t *s, bool masked) {
   for (int at = 0; at < s->rows * s->vectors; ++at) {
     int i = at / s->vectors, j = at % s->vectors;
     const char *p = masked ? "t" : "f";
-    o3_strbuf_printf(t, "    %%%so%d = arith.constant %d : index\n    %%%sx%d = arith.addi %%cr%d, %%%so%d : index\n", p, at,
-                     j * s->lanes, p, at, i, p, at);
+    o3_strbuf_printf(
+        t, "    %%%so%d = arith.constant %d : index\n    %%%sx%d = arith.addi %%cr%d, %%%so%d : index\n", p,
+        at, j * s->lanes, p, at, i, p, at);
     if (masked) {
-      o3_strbuf_printf(t, "    %%t_%d = vector.maskedload %%C[%%tx%d], %%lm%d, %%zero : memref<?x%s>, vector<%dxi1>, vector<%dx%s> into vector<%dx%s>\n",
+      o3_strbuf_printf(t,
+                       "    %%t_%d = vector.maskedload %%C[%%tx%d], %%lm%d, %%zero : memref<?x%s>, "
+                       "vector<%dxi1>, vector<%dx%s> into vector<%dx%s>\n",
                        at, at, at, s->type, s->lanes, s->lanes, s->type, s->lanes, s->type);
     } else {
-      o3_strbuf_printf(t, "    %%f_%d = vector.load %%C[%%fx%d] : memref<?x%s>, vector<%dx%s>\n", at, at, s->type,
-                       s->lanes, s->type);
+      o3_strbuf_printf(t, "    %%f_%d = vector.load %%C[%%fx%d] : memref<?x%s>, vector<%dx%s>\n", at, at,
+                       s->type, s->lanes, s->type);
     }
   }
 }
@@ -94,21 +97,25 @@ static void kernel_store(o3_strbuf_t *t, const o3_gemm_shape_t *s, bool masked) 
   for (int at = 0; at < s->rows * s->vectors; ++at) {
     int i = at / s->vectors, j = at % s->vectors;
     const char *p = masked ? "u" : "g";
-    o3_strbuf_printf(t, "    %%%so%d = arith.constant %d : index\n    %%%sx%d = arith.addi %%cr%d, %%%so%d : index\n", p, at,
-                     j * s->lanes, p, at, i, p, at);
+    o3_strbuf_printf(
+        t, "    %%%so%d = arith.constant %d : index\n    %%%sx%d = arith.addi %%cr%d, %%%so%d : index\n", p,
+        at, j * s->lanes, p, at, i, p, at);
     if (masked) {
-      o3_strbuf_printf(t, "    vector.maskedstore %%C[%%ux%d], %%sm%d, %%r#%d : memref<?x%s>, vector<%dxi1>, vector<%dx%s>\n", at, at,
-                       at, s->type, s->lanes, s->lanes, s->type);
+      o3_strbuf_printf(
+          t,
+          "    vector.maskedstore %%C[%%ux%d], %%sm%d, %%r#%d : memref<?x%s>, vector<%dxi1>, vector<%dx%s>\n",
+          at, at, at, s->type, s->lanes, s->lanes, s->type);
     } else {
-      o3_strbuf_printf(t, "    vector.store %%r#%d, %%C[%%gx%d] : memref<?x%s>, vector<%dx%s>\n", at, at, s->type, s->lanes,
-                       s->type);
+      o3_strbuf_printf(t, "    vector.store %%r#%d, %%C[%%gx%d] : memref<?x%s>, vector<%dx%s>\n", at, at,
+                       s->type, s->lanes, s->type);
     }
   }
 }
 
 static void kernel_loop(o3_strbuf_t *t, const o3_gemm_shape_t *s) {
   o3_strbuf_printf(t, "  %%r:%d = scf.for %%k = %%c0 to %%depth step %%c1 iter_args(", s->rows * s->vectors);
-  for (int i = 0; i < s->rows * s->vectors; ++i) o3_strbuf_printf(t, "%s%%s_%d = %%init#%d", i ? ", " : "", i, i);
+  for (int i = 0; i < s->rows * s->vectors; ++i)
+    o3_strbuf_printf(t, "%s%%s_%d = %%init#%d", i ? ", " : "", i, i);
   o3_strbuf_puts(t, ") -> (");
   list_types(t, s);
   o3_strbuf_puts(t, ") {\n");
@@ -120,10 +127,11 @@ static void kernel_loop(o3_strbuf_t *t, const o3_gemm_shape_t *s) {
                    s->lanes * s->vectors);
   for (int j = 0; j < s->vectors; ++j) {
     if (j)
-      o3_strbuf_printf(t, "    %%bo%d = arith.constant %d : index\n    %%b_%d_at = arith.addi %%b_0_at, %%bo%d : index\n", j,
-                       j * s->lanes, j, j);
-    o3_strbuf_printf(t, "    %%b_%d = vector.load %%B[%%b_%d_at] : memref<?x%s>, vector<%dx%s>\n", j, j, s->type, s->lanes,
-                     s->type);
+      o3_strbuf_printf(
+          t, "    %%bo%d = arith.constant %d : index\n    %%b_%d_at = arith.addi %%b_0_at, %%bo%d : index\n",
+          j, j * s->lanes, j, j);
+    o3_strbuf_printf(t, "    %%b_%d = vector.load %%B[%%b_%d_at] : memref<?x%s>, vector<%dx%s>\n", j, j,
+                     s->type, s->lanes, s->type);
   }
   for (int i = 0; i < s->rows; ++i) {
     o3_strbuf_printf(t,
@@ -133,7 +141,8 @@ static void kernel_loop(o3_strbuf_t *t, const o3_gemm_shape_t *s) {
                      i, i, i, i, s->type, i, i, s->type, s->lanes, s->type);
     for (int j = 0; j < s->vectors; ++j) {
       int at = i * s->vectors + j;
-      o3_strbuf_printf(t, "    %%n_%d = vector.fma %%av%d, %%b_%d, %%s_%d : vector<%dx%s>\n", at, i, j, at, s->lanes, s->type);
+      o3_strbuf_printf(t, "    %%n_%d = vector.fma %%av%d, %%b_%d, %%s_%d : vector<%dx%s>\n", at, i, j, at,
+                       s->lanes, s->type);
     }
   }
   o3_strbuf_puts(t, "    scf.yield ");
@@ -144,20 +153,21 @@ static void kernel_loop(o3_strbuf_t *t, const o3_gemm_shape_t *s) {
 }
 
 static void kernel(o3_strbuf_t *t, const o3_gemm_shape_t *s, const char *name, bool unit_depth) {
-  o3_strbuf_printf(t,
-                   "func.func private @%s(%%A: memref<?x%s>, %%a_offset: index, %%a_row: index, %%a_step: index,\n"
-                   "    %%B: memref<?x%s>, %%b_offset: index, %%C: memref<?x%s>, %%c_offset: index, %%c_row: index,\n"
-                   "    %%depth: index, %%rows: index, %%cols: index) attributes {passthrough = [\"noinline\"]} {\n"
-                   "  %%c0 = arith.constant 0 : index\n  %%c1 = arith.constant 1 : index\n"
-                   "  %%a_depth = %s\n"
-                   "  %%zero = arith.constant dense<0.0> : vector<%dx%s>\n"
-                   "  %%all_rows = arith.constant %d : index\n  %%all_cols = arith.constant %d : index\n"
-                   "  %%rf = arith.cmpi eq, %%rows, %%all_rows : index\n"
-                   "  %%cf = arith.cmpi eq, %%cols, %%all_cols : index\n"
-                   "  %%full = arith.andi %%rf, %%cf : i1\n",
-                   name, s->type, s->type, s->type,
-                   unit_depth ? "arith.constant 1 : index" : "arith.addi %a_step, %c0 : index", s->lanes, s->type,
-                   s->rows, s->lanes * s->vectors);
+  o3_strbuf_printf(
+      t,
+      "func.func private @%s(%%A: memref<?x%s>, %%a_offset: index, %%a_row: index, %%a_step: index,\n"
+      "    %%B: memref<?x%s>, %%b_offset: index, %%C: memref<?x%s>, %%c_offset: index, %%c_row: index,\n"
+      "    %%depth: index, %%rows: index, %%cols: index) attributes {passthrough = [\"noinline\"]} {\n"
+      "  %%c0 = arith.constant 0 : index\n  %%c1 = arith.constant 1 : index\n"
+      "  %%a_depth = %s\n"
+      "  %%zero = arith.constant dense<0.0> : vector<%dx%s>\n"
+      "  %%all_rows = arith.constant %d : index\n  %%all_cols = arith.constant %d : index\n"
+      "  %%rf = arith.cmpi eq, %%rows, %%all_rows : index\n"
+      "  %%cf = arith.cmpi eq, %%cols, %%all_cols : index\n"
+      "  %%full = arith.andi %%rf, %%cf : i1\n",
+      name, s->type, s->type, s->type,
+      unit_depth ? "arith.constant 1 : index" : "arith.addi %a_step, %c0 : index", s->lanes, s->type, s->rows,
+      s->lanes * s->vectors);
   kernel_rows(t, s);
   o3_strbuf_printf(t, "  %%init:%d = scf.if %%full -> (", s->rows * s->vectors);
   list_types(t, s);
@@ -188,7 +198,8 @@ static void kernel(o3_strbuf_t *t, const o3_gemm_shape_t *s, const char *name, b
 
 /* $T element type, $L lanes, $W width of a panel, $R rows, $K depth, $N columns, $P packed elements. */
 static const char BLOCK[] =
-    "func.func private @o3k_$T_gemm_block(%A: memref<?x$T>, %a_offset: index, %a_row: index, %a_depth: index,\n"
+    "func.func private @o3k_$T_gemm_block(%A: memref<?x$T>, %a_offset: index, %a_row: index, %a_depth: "
+    "index,\n"
     "    %B: memref<?x$T>, %b_offset: index, %C: memref<?x$T>, %c_offset: index, %c_row: index,\n"
     "    %m_lo: index, %m_hi: index, %n_lo: index, %n_hi: index,\n"
     "    %k1: index, %k0: index, %kb2: index, %kb1: index, %kb0: index,\n"
@@ -288,10 +299,12 @@ static const char BLOCK[] =
     "        %b_tile = arith.muli %done, %k_count : index\n"
     "        %c_tile = arith.addi %c_line, %n : index\n"
     "        scf.if %unit {\n"
-    "          func.call @o3k_$T_gemm_tile(%A, %a_tile, %a_row, %a_depth, %pack, %b_tile, %C, %c_tile, %c_row,\n"
+    "          func.call @o3k_$T_gemm_tile(%A, %a_tile, %a_row, %a_depth, %pack, %b_tile, %C, %c_tile, "
+    "%c_row,\n"
     "              %k_count, %rows, %cols) : ($A) -> ()\n"
     "        } else {\n"
-    "          func.call @o3k_$T_gemm_tile_strided(%A, %a_tile, %a_row, %a_depth, %pack, %b_tile, %C, %c_tile,\n"
+    "          func.call @o3k_$T_gemm_tile_strided(%A, %a_tile, %a_row, %a_depth, %pack, %b_tile, %C, "
+    "%c_tile,\n"
     "              %c_row, %k_count, %rows, %cols) : ($A) -> ()\n"
     "        }\n"
     "      }\n"
@@ -301,7 +314,9 @@ static const char BLOCK[] =
     "}\n";
 
 static void put_argument_types(o3_strbuf_t *t, const o3_gemm_shape_t *s) {
-  o3_strbuf_printf(t, "memref<?x%s>, index, index, index, memref<?x%s>, index, memref<?x%s>, index, index, index, index, index",
+  o3_strbuf_printf(t,
+                   "memref<?x%s>, index, index, index, memref<?x%s>, index, memref<?x%s>, index, index, "
+                   "index, index, index",
                    s->type, s->type, s->type);
 }
 
@@ -309,7 +324,7 @@ static void put_variable(o3_strbuf_t *t, const o3_gemm_shape_t *s, char variable
   const struct {
     char name;
     int value;
-  } numbers[] = {{'L', s->lanes},   {'W', s->lanes * s->vectors}, {'R', s->rows}, {'K', s->depth},
+  } numbers[] = {{'L', s->lanes},   {'W', s->lanes * s->vectors}, {'R', s->rows},     {'K', s->depth},
                  {'N', s->columns}, {'P', s->depth * s->columns}, {'S', s->lanes - 1}};
   if (variable == 'T') o3_strbuf_puts(t, s->type);
   if (variable == 'A') put_argument_types(t, s);

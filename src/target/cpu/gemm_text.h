@@ -6,11 +6,11 @@
 #include "ir/pass.h"
 
 typedef struct o3_gemm_shape {
-  const char *type;       /* "f32", "f64" */
-  int lanes;              /* elements of a vector register */
-  int rows, vectors;      /* the register tile: rows x (vectors * lanes) */
-  int depth;              /* K is cut into pieces of at most so many */
-  int columns;            /* a task's columns, a multiple of vectors * lanes; its packed B has depth * columns */
+  const char *type;  /* "f32", "f64" */
+  int lanes;         /* elements of a vector register */
+  int rows, vectors; /* the register tile: rows x (vectors * lanes) */
+  int depth;         /* K is cut into pieces of at most so many */
+  int columns;       /* a task's columns, a multiple of vectors * lanes; its packed B has depth * columns */
 } o3_gemm_shape_t;
 
 /* The tile for elements of |bits| bits, 32 or 64. */

@@ -4,13 +4,14 @@
 
 /* Pure and total ops: they may run earlier than written, whatever the sizes are. */
 static const char *const TOTAL[] = {
-    "arith.constant", "arith.addi",  "arith.subi",       "arith.muli",     "arith.maxsi", "arith.minsi",
-    "arith.maxui",    "arith.minui", "arith.index_cast", "arith.cmpi",     "arith.select", "affine.apply",
-    "affine.max",     "affine.min",  "memref.dim",
+    "arith.constant", "arith.addi",   "arith.subi",  "arith.muli",       "arith.maxsi",
+    "arith.minsi",    "arith.maxui",  "arith.minui", "arith.index_cast", "arith.cmpi",
+    "arith.select",   "affine.apply", "affine.max",  "affine.min",       "memref.dim",
 };
 /* Ops that are so when their second operand is a constant (canonicalized: not zero). */
-static const char *const DIVISIONS[] = {"arith.divsi",     "arith.divui",     "arith.remsi",     "arith.remui",
-                                        "arith.floordivsi", "arith.ceildivsi", "arith.ceildivui"};
+static const char *const DIVISIONS[] = {"arith.divsi",    "arith.divui",      "arith.remsi",
+                                        "arith.remui",    "arith.floordivsi", "arith.ceildivsi",
+                                        "arith.ceildivui"};
 
 static bool is_one_of(MlirOperation op, const char *const *names, size_t count) {
   for (size_t i = 0; i < count; ++i) {
@@ -25,7 +26,8 @@ static bool is_nonzero_constant(MlirValue value) {
 }
 
 static bool is_argument(MlirValue value, MlirOperation func) {
-  return mlirValueIsABlockArgument(value) && mlirBlockEqual(mlirBlockArgumentGetOwner(value), o3_func_body(func));
+  return mlirValueIsABlockArgument(value) &&
+         mlirBlockEqual(mlirBlockArgumentGetOwner(value), o3_func_body(func));
 }
 
 bool o3_hoist_is_possible(MlirValue value, MlirOperation func) {
@@ -54,6 +56,7 @@ static bool is_before(MlirOperation op, MlirOperation anchor) {
 void o3_hoist(MlirValue value, MlirOperation anchor) {
   MlirOperation def = o3_value_def(value);
   if (mlirOperationIsNull(def) || is_before(def, anchor)) return;
-  for (intptr_t i = 0; i < mlirOperationGetNumOperands(def); ++i) o3_hoist(mlirOperationGetOperand(def, i), anchor);
+  for (intptr_t i = 0; i < mlirOperationGetNumOperands(def); ++i)
+    o3_hoist(mlirOperationGetOperand(def, i), anchor);
   mlirOperationMoveBefore(def, anchor);
 }

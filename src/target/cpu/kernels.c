@@ -1,13 +1,13 @@
 /* cpu-kernel-results and cpu-kernels: from kernels as functions to loops in @main.
  *
- * Between the two the memory plan sees a call as one use of the buffers that it is given. Then the body of each
- * kernel is copied to its call, and emitted by its kind (o3.kernel_kind):
+ * Between the two the memory plan sees a call as one use of the buffers that it is given. Then the body of
+ * each kernel is copied to its call, and emitted by its kind (o3.kernel_kind):
  *
  *     elementwise, movement   one linalg op, for cpu-loops
  *     contraction             see product.h
- *     rows                    scf.parallel over the rows (o3.rows: dimensions of the result); inside it the loops of
- *                             one op after another, over what is left of their dims. A buffer of the kernel's own
- *                             is one row on the stack: its dimensions that count the rows have the stride 0.
+ *     rows                    scf.parallel over the rows (o3.rows: dimensions of the result); inside it the
+ * loops of one op after another, over what is left of their dims. A buffer of the kernel's own is one row on
+ * the stack: its dimensions that count the rows have the stride 0.
  */
 #include <string.h>
 
@@ -69,7 +69,8 @@ static o3_status_t drop_result(MlirOperation kernel) {
   if (!in_place)
     return o3_status_create(O3_STATUS_INTERNAL, "kernel '%.*s' does not write its result in place",
                             O3_STR_ARGS(o3_op_string(kernel, "sym_name")));
-  for (intptr_t i = 0; i < count && i < O3_NEST_MAX_OPERANDS * 4; ++i) inputs[i] = mlirFunctionTypeGetInput(type, i);
+  for (intptr_t i = 0; i < count && i < O3_NEST_MAX_OPERANDS * 4; ++i)
+    inputs[i] = mlirFunctionTypeGetInput(type, i);
   o3_op_attr_set(kernel, "function_type",
                  o3_attr_type(mlirFunctionTypeGet(mlirOperationGetContext(kernel), count, inputs, 0, NULL)));
   o3_builder_t b = o3_builder_before(end);
@@ -96,13 +97,13 @@ typedef struct inlined {
   MlirOperation kernel, call;
   o3_ptr_map_t *values; /* MlirValue.ptr in the kernel -> at the call */
   int num_ops, num_buffers;
-  MlirOperation ops[MAX_OPS]; /* linalg.generic, in order */
+  MlirOperation ops[MAX_OPS];     /* linalg.generic, in order */
   MlirOperation buffers[MAX_OPS]; /* memref.alloc */
 } inlined_t;
 
 static o3_status_t internal(const inlined_t *self, const char *what) {
-  return o3_status_create(O3_STATUS_INTERNAL, "kernel '%.*s': %s", O3_STR_ARGS(o3_op_string(self->kernel, "sym_name")),
-                          what);
+  return o3_status_create(O3_STATUS_INTERNAL, "kernel '%.*s': %s",
+                          O3_STR_ARGS(o3_op_string(self->kernel, "sym_name")), what);
 }
 
 static o3_status_t put(inlined_t *self, MlirValue from, MlirValue to) {
@@ -226,7 +227,8 @@ static int position_of(const o3_nest_operand_t *operand, int dim) {
 /* What the op writes tells which of its dims count the rows, and these what the buffers are that it reads. */
 static o3_status_t trace_op(rows_t *self, int index) {
   static _Thread_local o3_nest_t nest;
-  if (!o3_nest_read(self->inlined->ops[index], &nest)) return internal(self->inlined, "an op is no loop nest");
+  if (!o3_nest_read(self->inlined->ops[index], &nest))
+    return internal(self->inlined, "an op is no loop nest");
   const o3_nest_operand_t *out = &nest.operands[nest.num_inputs];
   const row_dims_t *written = find_rows(self, out->value);
   if (!written) return internal(self->inlined, "an op writes what no later op reads");
@@ -284,7 +286,8 @@ static o3_status_t emit_row_op(rows_t *self, o3_builder_t *b, int index) {
   static _Thread_local o3_nest_t nest;
   o3_loops_frame_t *frame = &self->frames[index];
   frame->ranged = -1;
-  if (!o3_nest_read(self->inlined->ops[index], &nest)) return internal(self->inlined, "an op is no loop nest");
+  if (!o3_nest_read(self->inlined->ops[index], &nest))
+    return internal(self->inlined, "an op is no loop nest");
   stay_in_row(self, &nest);
   o3_nest_merge_around(&nest, frame->fixed);
   o3_nest_flatten(&nest, b);
@@ -320,8 +323,9 @@ static o3_builder_t build_rows(rows_t *self, o3_builder_t *b, MlirValue out, int
   for (int i = 0; i < self->num_rows; ++i) {
     int r = self->known[0].at[i];
     int64_t size = o3_type_dim(type, r);
-    sizes[i] = size >= 0 ? o3_build_index(b, size)
-                         : o3_build1(b, "memref.dim", o3_build_index_type(b), O3_VALUES(out, o3_build_index(b, r)));
+    sizes[i] = size >= 0
+                   ? o3_build_index(b, size)
+                   : o3_build1(b, "memref.dim", o3_build_index_type(b), O3_VALUES(out, o3_build_index(b, r)));
     steps[i] = o3_build_index(b, 1);
   }
   return o3_cpu_parallel(b, self->num_rows, sizes, steps, work, self->ivs);
@@ -363,7 +367,10 @@ static const struct {
 
 static o3_status_t emit_call(o3_pass_env_t *env, MlirModule module, MlirOperation call) {
   static _Thread_local inlined_t self;
-  self = (inlined_t){.env = env, .module = module, .kernel = called_kernel(module, call), .call = call,
+  self = (inlined_t){.env = env,
+                     .module = module,
+                     .kernel = called_kernel(module, call),
+                     .call = call,
                      .values = o3_ptr_map_create(env->arena)};
   O3_TRY_ALLOC(self.values);
   MlirStringRef kind = o3_op_string(self.kernel, "o3.kernel_kind");
@@ -384,7 +391,8 @@ typedef struct calls {
 
 static o3_status_t collect_call(MlirOperation op, void *context) {
   calls_t *calls = context;
-  if (mlirOperationIsNull(called_kernel(calls->module, op)) || o3_ptr_vec_push(&calls->list, op.ptr)) return NULL;
+  if (mlirOperationIsNull(called_kernel(calls->module, op)) || o3_ptr_vec_push(&calls->list, op.ptr))
+    return NULL;
   return o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");
 }
 

@@ -18,8 +18,7 @@ static MlirValue destination_of(MlirValue value) {
   if (o3_op_is(def, "tensor.insert_slice") || o3_op_is(def, "tensor.insert") ||
       o3_op_is(def, "bufferization.materialize_in_destination"))
     return mlirOperationGetOperand(def, 1);
-  if (o3_op_is(def, "scf.for"))
-    return mlirOperationGetOperand(def, 3 + mlirOpResultGetResultNumber(value));
+  if (o3_op_is(def, "scf.for")) return mlirOperationGetOperand(def, 3 + mlirOpResultGetResultNumber(value));
   if (mlirStringRefEqual(mlirStringRefCreate(o3_op_name(def).data, 7), O3_STR("linalg.")))
     return mlirOperationGetOperand(def, mlirOperationGetNumOperands(def) - mlirOperationGetNumResults(def) +
                                             mlirOpResultGetResultNumber(value));

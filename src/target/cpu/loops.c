@@ -33,10 +33,10 @@ typedef struct span {
 typedef struct loops {
   o3_nest_t *nest;
   const o3_loops_frame_t *frame; /* NULL: all iterations */
-  int inner;                   /* the dim of the innermost loop; -1 for a nest of no dims */
-  int tiled;                   /* a parallel dim that an operand is contiguous along instead, or -1 */
-  int block;                   /* > 0: the inner dim is parallel, it (and the tiled one) split into blocks */
-  int num_outer, num_reduced;  /* parallel dims around; reductions, the inner dim left out */
+  int inner;                     /* the dim of the innermost loop; -1 for a nest of no dims */
+  int tiled;                     /* a parallel dim that an operand is contiguous along instead, or -1 */
+  int block;                  /* > 0: the inner dim is parallel, it (and the tiled one) split into blocks */
+  int num_outer, num_reduced; /* parallel dims around; reductions, the inner dim left out */
   int outer[O3_IR_MAX_RANK], reduced[O3_IR_MAX_RANK];
   MlirValue ivs[O3_IR_MAX_RANK];
   MlirValue zero, one;
@@ -122,7 +122,8 @@ static void order(loops_t *self) {
 
 static bool is_float_arith(MlirOperation op) {
   MlirStringRef name = o3_op_name(op);
-  bool known = name.length > 6 && (strncmp(name.data, "arith.", 6) == 0 || strncmp(name.data, "math.", 5) == 0);
+  bool known =
+      name.length > 6 && (strncmp(name.data, "arith.", 6) == 0 || strncmp(name.data, "math.", 5) == 0);
   return known && mlirOperationHasInherentAttributeByName(op, O3_STR("fastmath"));
 }
 
@@ -189,7 +190,8 @@ typedef struct level {
 /* The inner dim is parallel: reductions or the tiled dim outside, then the inner loop over memory. */
 static o3_status_t build_spans(o3_builder_t *b, loops_t *self, int depth);
 
-static o3_status_t span_body(o3_builder_t *b, void *context, MlirValue iv, const MlirValue *carried, MlirValue *next) {
+static o3_status_t span_body(o3_builder_t *b, void *context, MlirValue iv, const MlirValue *carried,
+                             MlirValue *next) {
   const level_t *level = context;
   (void)carried, (void)next;
   level->self->ivs[level->self->spans[level->depth].dim] = iv;
@@ -294,13 +296,15 @@ static int64_t inside_work(const loops_t *self) {
 }
 
 static o3_status_t build_nest(loops_t *self, o3_builder_t *b) {
-  MlirValue sizes[O3_IR_MAX_RANK + 1], steps[O3_IR_MAX_RANK + 1], ivs[O3_IR_MAX_RANK + 1], starts[2] = {{0}, {0}};
+  MlirValue sizes[O3_IR_MAX_RANK + 1], steps[O3_IR_MAX_RANK + 1], ivs[O3_IR_MAX_RANK + 1],
+      starts[2] = {{0}, {0}};
   const MlirValue *size_values = self->nest->size_values;
   int count = self->num_outer;
   self->zero = o3_build_index(b, 0);
   self->one = o3_build_index(b, 1);
   for (int i = 0; i < count; ++i) sizes[i] = size_values[self->outer[i]], steps[i] = self->one;
-  if (self->tiled >= 0) sizes[count] = size_values[self->tiled], steps[count++] = o3_build_index(b, self->block);
+  if (self->tiled >= 0)
+    sizes[count] = size_values[self->tiled], steps[count++] = o3_build_index(b, self->block);
   if (self->block) sizes[count] = size_values[self->inner], steps[count++] = o3_build_index(b, self->block);
   if (!count) return build_inside(self, b, starts);
   o3_builder_t inside = o3_cpu_parallel(b, count, sizes, steps, inside_work(self), ivs);
@@ -331,7 +335,8 @@ o3_status_t o3_loops_build(o3_nest_t *nest, o3_builder_t *b, const o3_loops_fram
   loops_t self = {.nest = nest, .frame = frame};
   order(&self);
   O3_TRY(o3_walk(nest->op, relax, &self));
-  for (int d = 0; d < nest->num_dims; ++d) self.ivs[d] = frame->fixed[d] ? frame->ivs[d] : nest->size_values[d];
+  for (int d = 0; d < nest->num_dims; ++d)
+    self.ivs[d] = frame->fixed[d] ? frame->ivs[d] : nest->size_values[d];
   return build_nest(&self, b);
 }
 
@@ -347,5 +352,6 @@ int64_t o3_loops_work(const o3_nest_t *nest, const bool *fixed) {
 o3_status_t o3_cpu_loops(o3_pass_env_t *env, MlirModule module) {
   o3_cpu_load_dialects(env->context);
   O3_TRY(o3_walk(mlirModuleGetOperation(module), replace_generic, NULL));
-  return o3_ir_run_pipeline(module, "builtin.module(func.func(convert-linalg-to-parallel-loops),canonicalize,cse)");
+  return o3_ir_run_pipeline(module,
+                            "builtin.module(func.func(convert-linalg-to-parallel-loops),canonicalize,cse)");
 }

@@ -6,14 +6,14 @@
 
 /* Which iterations of a nest to run. */
 typedef struct o3_loops_frame {
-  bool fixed[O3_IR_MAX_RANK];      /* dims that have a place already ... */
-  MlirValue ivs[O3_IR_MAX_RANK];   /* ... this one */
-  int ranged;                      /* a parallel dim that becomes the innermost loop, from |lower| to |upper|; or -1 */
+  bool fixed[O3_IR_MAX_RANK];    /* dims that have a place already ... */
+  MlirValue ivs[O3_IR_MAX_RANK]; /* ... this one */
+  int ranged; /* a parallel dim that becomes the innermost loop, from |lower| to |upper|; or -1 */
   MlirValue lower, upper;
 } o3_loops_frame_t;
 
-/* Builds the loops over the dims that are not fixed, on the running thread. The nest is read, its dims merged and
- * flattened; a dim that is fixed is not merged. */
+/* Builds the loops over the dims that are not fixed, on the running thread. The nest is read, its dims merged
+ * and flattened; a dim that is fixed is not merged. */
 o3_status_t o3_loops_build(o3_nest_t *nest, o3_builder_t *builder, const o3_loops_frame_t *frame) O3_MUST_USE;
 
 /* A rough number of operations of the loops that o3_loops_build makes. */

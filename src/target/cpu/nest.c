@@ -31,7 +31,8 @@ static void read_tensor_layout(o3_nest_operand_t *operand) {
   for (int r = o3_type_rank(type) - 1; r >= 0; --r) {
     operand->sizes[r] = o3_type_dim(type, r);
     operand->strides[r] = stride;
-    if (operand->sizes[r] < 0 || stride < 0 || __builtin_mul_overflow(stride, operand->sizes[r], &stride)) stride = -1;
+    if (operand->sizes[r] < 0 || stride < 0 || __builtin_mul_overflow(stride, operand->sizes[r], &stride))
+      stride = -1;
   }
 }
 
@@ -88,7 +89,8 @@ bool o3_nest_read_any(MlirOperation op, o3_nest_t *nest) {
   nest->num_inputs =
       nest->num_operands - (int)mlirOperationGetNumOperands(mlirBlockGetTerminator(nest->body));
   for (int d = 0; d < nest->num_dims; ++d) nest->merged_into[d] = -1;
-  for (int d = 0; d < nest->num_dims; ++d) nest->reduction[d] = is_reduction(mlirArrayAttrGetElement(iterators, d));
+  for (int d = 0; d < nest->num_dims; ++d)
+    nest->reduction[d] = is_reduction(mlirArrayAttrGetElement(iterators, d));
   for (int i = 0; i < nest->num_operands; ++i) {
     if (!read_operand(nest, i, mlirAffineMapAttrGetValue(mlirArrayAttrGetElement(maps, i)))) return false;
   }
@@ -120,7 +122,8 @@ static int plain_term(const o3_nest_operand_t *operand, int dim) {
   return found;
 }
 
-/* In an operand with gaps the stride of |outer| must be the extent of all between it and |inner|, included. */
+/* In an operand with gaps the stride of |outer| must be the extent of all between it and |inner|, included.
+ */
 static bool is_gapless(const o3_nest_operand_t *operand, int outer, int inner) {
   int64_t extent = operand->strides[inner];
   for (int r = outer + 1; r <= inner; ++r) {
@@ -202,7 +205,8 @@ void o3_nest_merge_around(o3_nest_t *nest, const bool *fixed) {
 
 static MlirValue dim_of(o3_builder_t *b, const o3_nest_operand_t *operand, int dimension) {
   if (operand->sizes[dimension] >= 0) return o3_build_index(b, operand->sizes[dimension]);
-  return o3_build1(b, "memref.dim", o3_build_index_type(b), O3_VALUES(operand->value, o3_build_index(b, dimension)));
+  return o3_build1(b, "memref.dim", o3_build_index_type(b),
+                   O3_VALUES(operand->value, o3_build_index(b, dimension)));
 }
 
 static void flatten_operand(o3_nest_operand_t *operand, o3_builder_t *b) {
@@ -232,7 +236,8 @@ static MlirValue own_size(const o3_nest_t *nest, int dim, o3_builder_t *b) {
     const o3_nest_operand_t *operand = &nest->operands[i];
     for (int r = 0; r < operand->num_terms; ++r) {
       MlirAffineExpr expr = operand->all_exprs[r];
-      if (mlirAffineExprIsADim(expr) && mlirAffineDimExprGetPosition(expr) == dim) return dim_of(b, operand, r);
+      if (mlirAffineExprIsADim(expr) && mlirAffineDimExprGetPosition(expr) == dim)
+        return dim_of(b, operand, r);
     }
   }
   O3_UNREACHABLE("linalg verifies that each dim indexes some operand alone");
@@ -265,7 +270,8 @@ MlirValue o3_nest_address(const o3_nest_t *nest, const o3_nest_operand_t *operan
   for (int r = 0; r < operand->num_terms; ++r) {
     if (!operand->exprs[r].ptr) continue;
     MlirValue index = evaluate(nest, b, operand->exprs[r], ivs);
-    address = o3_build2(b, "arith.addi", address, o3_build2(b, "arith.muli", index, operand->stride_values[r]));
+    address =
+        o3_build2(b, "arith.addi", address, o3_build2(b, "arith.muli", index, operand->stride_values[r]));
   }
   return address;
 }
@@ -368,13 +374,14 @@ static o3_status_t clone_op(cloner_t *self, o3_builder_t *b, MlirOperation op) {
   return NULL;
 }
 
-static o3_status_t clone_ops(const o3_nest_t *nest, cloner_t *self, o3_builder_t *b, const MlirValue *arguments,
-                             MlirValue *yields) {
+static o3_status_t clone_ops(const o3_nest_t *nest, cloner_t *self, o3_builder_t *b,
+                             const MlirValue *arguments, MlirValue *yields) {
   O3_TRY_ALLOC(self->map);
   for (int i = 0; i < nest->num_operands; ++i)
     O3_TRY(map_value(self, mlirBlockGetArgument(nest->body, i), arguments[i]));
   MlirOperation op = mlirBlockGetFirstOperation(nest->body), terminator = mlirBlockGetTerminator(nest->body);
-  for (; !mlirOperationEqual(op, terminator); op = mlirOperationGetNextInBlock(op)) O3_TRY(clone_op(self, b, op));
+  for (; !mlirOperationEqual(op, terminator); op = mlirOperationGetNextInBlock(op))
+    O3_TRY(clone_op(self, b, op));
   for (intptr_t i = 0; i < mlirOperationGetNumOperands(terminator); ++i)
     yields[i] = mapped(self, mlirOperationGetOperand(terminator, i));
   return NULL;

@@ -10,12 +10,12 @@ enum { O3_NEST_MAX_OPERANDS = 64 };
 typedef struct o3_nest_operand {
   MlirValue value; /* as in the op */
   bool is_memref;
-  bool is_contiguous; /* row-major without gaps: the layout is the identity */
-  int num_terms;      /* index expressions, one for each dimension of the memref */
+  bool is_contiguous;                       /* row-major without gaps: the layout is the identity */
+  int num_terms;                            /* index expressions, one for each dimension of the memref */
   MlirAffineExpr exprs[O3_IR_MAX_RANK];     /* in the iteration's dims; null when merged away */
   MlirAffineExpr all_exprs[O3_IR_MAX_RANK]; /* as in the op */
-  int64_t strides[O3_IR_MAX_RANK];      /* elements; -1 when known only at run time */
-  int64_t sizes[O3_IR_MAX_RANK];        /* of the memref; -1 at run time */
+  int64_t strides[O3_IR_MAX_RANK];          /* elements; -1 when known only at run time */
+  int64_t sizes[O3_IR_MAX_RANK];            /* of the memref; -1 at run time */
   /* Set by o3_nest_flatten: */
   MlirValue flat;   /* memref<?xT>, strided<[1]> */
   MlirValue offset; /* index */
@@ -26,8 +26,8 @@ typedef struct o3_nest {
   MlirOperation op;
   int num_dims;
   bool reduction[O3_IR_MAX_RANK];
-  int merged_into[O3_IR_MAX_RANK];    /* the dim that this one has become a part of, or -1 */
-  int64_t sizes[O3_IR_MAX_RANK];      /* iterations; -1 when known only at run time */
+  int merged_into[O3_IR_MAX_RANK];       /* the dim that this one has become a part of, or -1 */
+  int64_t sizes[O3_IR_MAX_RANK];         /* iterations; -1 when known only at run time */
   MlirValue size_values[O3_IR_MAX_RANK]; /* set by o3_nest_flatten */
   int num_inputs, num_operands;
   o3_nest_operand_t operands[O3_NEST_MAX_OPERANDS];
@@ -44,7 +44,8 @@ bool o3_nest_read_any(MlirOperation op, o3_nest_t *nest);
 void o3_nest_merge(o3_nest_t *nest);
 /* The same, but dims in |fixed| stay alone. */
 void o3_nest_merge_around(o3_nest_t *nest, const bool *fixed);
-/* Merges |count| dims, outermost first, into the last of them; false when some operand does not walk them as one. */
+/* Merges |count| dims, outermost first, into the last of them; false when some operand does not walk them as
+ * one. */
 bool o3_nest_merge_dims(o3_nest_t *nest, int count, const int *dims);
 
 /* Builds the flat memrefs, offsets, strides and sizes. */
@@ -54,7 +55,8 @@ void o3_nest_flatten(o3_nest_t *nest, o3_builder_t *builder);
 MlirValue o3_nest_address(const o3_nest_t *nest, const o3_nest_operand_t *operand, o3_builder_t *builder,
                           const MlirValue *ivs);
 
-/* How far the address moves when |dim| grows by one: true and the number of elements when that is a constant. */
+/* How far the address moves when |dim| grows by one: true and the number of elements when that is a constant.
+ */
 bool o3_nest_step(const o3_nest_operand_t *operand, int dim, int64_t *step);
 /* Whether the address is linear in |dim|, and how far it moves as a value (index). */
 bool o3_nest_is_linear(const o3_nest_operand_t *operand, int dim);
@@ -64,7 +66,8 @@ bool o3_nest_walks_as_one(const o3_nest_operand_t *operand, int outer, int inner
 /* Whether the operand's address depends on |dim|. */
 bool o3_nest_uses(const o3_nest_operand_t *operand, int dim);
 
-/* Clones the body with |arguments| for its block arguments and |ivs| for linalg.index; gives what it yields. */
+/* Clones the body with |arguments| for its block arguments and |ivs| for linalg.index; gives what it yields.
+ */
 o3_status_t o3_nest_clone_body(const o3_nest_t *nest, o3_builder_t *builder, const MlirValue *arguments,
                                const MlirValue *ivs, MlirValue *yields) O3_MUST_USE;
 

@@ -10,7 +10,6 @@
  * that may fail (the runtime ends a run on its own thread only) are scf.for. The dims are flattened into one
  * count, so that a batch of one still gives every thread its share; grain is what is worth a thread's start.
  */
-#include <mlir-c/Dialect/LLVM.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -56,7 +55,8 @@ static bool is_defined_inside(MlirValue value, MlirOperation loop) {
 
 static o3_status_t capture(loop_t *loop, MlirValue value) {
   if (o3_ptr_map_get(loop->seen, value.ptr) || is_defined_inside(value, loop->op)) return NULL;
-  if (!o3_ptr_map_put(loop->seen, value.ptr, loop)) return o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");
+  if (!o3_ptr_map_put(loop->seen, value.ptr, loop))
+    return o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");
   bool fits = loop->num_captures < MAX_CAPTURES && o3_cpu_llvm_type(mlirValueGetType(value)).ptr;
   if (fits) loop->captures[loop->num_captures++] = value;
   loop->fails |= !fits;
@@ -93,10 +93,9 @@ static MlirValue context_memory(outline_t *self) {
   o3_builder_t b = o3_builder_before(mlirBlockGetFirstOperation(entry));
   MlirValue size = o3_build_int(&b, o3_cpu_i64_type(context), 0);
   self->context_size = o3_value_def(size);
-  self->context_memory =
-      o3_build1_attrs(&b, "llvm.alloca", o3_cpu_ptr_type(context), O3_VALUES(size),
-                      O3_ATTRS({"elem_type", o3_attr_type(mlirIntegerTypeGet(context, 8))},
-                               {"alignment", o3_attr_i64(context, O3_CPU_ALIGNMENT)}));
+  self->context_memory = o3_build1_attrs(&b, "llvm.alloca", o3_cpu_ptr_type(context), O3_VALUES(size),
+                                         O3_ATTRS({"elem_type", o3_attr_type(mlirIntegerTypeGet(context, 8))},
+                                                  {"alignment", o3_attr_i64(context, O3_CPU_ALIGNMENT)}));
   return self->context_memory;
 }
 
@@ -219,7 +218,8 @@ typedef struct body_context {
 } body_context_t;
 
 /* The ivs of the flat iteration |t|, then the loop's ops, moved here. */
-static o3_status_t fill_body(o3_builder_t *b, void *context, MlirValue t, const MlirValue *carried, MlirValue *next) {
+static o3_status_t fill_body(o3_builder_t *b, void *context, MlirValue t, const MlirValue *carried,
+                             MlirValue *next) {
   const body_context_t *it = context;
   const loop_t *loop = it->loop;
   (void)carried, (void)next;
@@ -281,7 +281,8 @@ static o3_status_t outline_loop(outline_t *self, MlirOperation op) {
   o3_builder_t b = o3_builder_before(op);
   int64_t work = o3_op_int(op, "o3.work", 64);
   MlirValue count = o3_build_index(&b, 1);
-  for (int i = 0; i < loop.num_dims; ++i) count = o3_build2(&b, "arith.muli", count, trips(&b, &loop, NULL, i));
+  for (int i = 0; i < loop.num_dims; ++i)
+    count = o3_build2(&b, "arith.muli", count, trips(&b, &loop, NULL, i));
   store_captures(self, &b, &loop, memory);
   int64_t grain = work >= GRAIN_WORK ? 1 : (GRAIN_WORK + work - 1) / work;
   MlirValue operands[5] = {o3_cpu_session(self->module), function_address(&b, name), memory,
@@ -306,7 +307,8 @@ static o3_status_t move_to_entry(MlirOperation op, void *context) {
 static o3_status_t keep_stack_in_entries(MlirModule module) {
   MlirOperation op = mlirBlockGetFirstOperation(mlirModuleGetBody(module));
   for (; !mlirOperationIsNull(op); op = mlirOperationGetNextInBlock(op)) {
-    bool has_body = o3_op_is(op, "func.func") && !mlirBlockIsNull(mlirRegionGetFirstBlock(mlirOperationGetRegion(op, 0)));
+    bool has_body =
+        o3_op_is(op, "func.func") && !mlirBlockIsNull(mlirRegionGetFirstBlock(mlirOperationGetRegion(op, 0)));
     if (has_body) O3_TRY(o3_walk(op, move_to_entry, &op));
   }
   return NULL;
@@ -315,7 +317,8 @@ static o3_status_t keep_stack_in_entries(MlirModule module) {
 /* ---- All loops ---- */
 
 static bool is_nested(MlirOperation op) {
-  for (op = mlirOperationGetParentOperation(op); !mlirOperationIsNull(op); op = mlirOperationGetParentOperation(op)) {
+  for (op = mlirOperationGetParentOperation(op); !mlirOperationIsNull(op);
+       op = mlirOperationGetParentOperation(op)) {
     if (o3_op_is(op, "scf.parallel")) return true;
   }
   return false;
@@ -332,11 +335,13 @@ o3_status_t o3_cpu_outline(o3_pass_env_t *env, MlirModule module) {
   outline_t self = {.env = env, .module = module, .loops = o3_ptr_vec(env->arena)};
   o3_cpu_load_dialects(env->context);
   O3_TRY(o3_walk(o3_module_func(module, "main"), collect, &self));
-  for (size_t i = 0; i < self.loops.count; ++i) O3_TRY(outline_loop(&self, (MlirOperation){self.loops.items[i]}));
+  for (size_t i = 0; i < self.loops.count; ++i)
+    O3_TRY(outline_loop(&self, (MlirOperation){self.loops.items[i]}));
   if (self.context_memory.ptr) {
     MlirType i64 = o3_cpu_i64_type(env->context);
     o3_op_attr_set(self.context_size, "value", mlirIntegerAttrGet(i64, self.context_bytes + 8));
   }
   O3_TRY(keep_stack_in_entries(module));
-  return o3_ir_run_pipeline(module, "builtin.module(func.func(scf-parallel-for-to-nested-fors),canonicalize,cse)");
+  return o3_ir_run_pipeline(module,
+                            "builtin.module(func.func(scf-parallel-for-to-nested-fors),canonicalize,cse)");
 }

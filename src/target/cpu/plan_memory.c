@@ -8,10 +8,10 @@
  *     %a = memref.view %arena[%offset][%n] {o3.plan = {...}} : memref<?xi8> to memref<?x64xf32>
  *
  * A buffer lives from the first to the last op of the entry block that uses it or an alias of it, inside
- * regions too; what is returned lives to the end. Buffers whose sizes are fixed numbers times the same product
- * of sizes of arguments form a group; a group is packed in units of that product, so that one plan serves
- * every batch size. Small fixed numbers would waste on alignment: such buffers share slots as large as the
- * largest in them. Others, whose sizes depend on data or which a loop carries on, come from o3rt_alloc.
+ * regions too; what is returned lives to the end. Buffers whose sizes are fixed numbers times the same
+ * product of sizes of arguments form a group; a group is packed in units of that product, so that one plan
+ * serves every batch size. Small fixed numbers would waste on alignment: such buffers share slots as large as
+ * the largest in them. Others, whose sizes depend on data or which a loop carries on, come from o3rt_alloc.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -55,7 +55,8 @@ typedef struct plan {
 } plan_t;
 
 static int64_t round_up(int64_t bytes) {
-  return bytes > INT64_MAX - O3_CPU_ALIGNMENT ? bytes : (bytes + O3_CPU_ALIGNMENT - 1) & -(int64_t)O3_CPU_ALIGNMENT;
+  return bytes > INT64_MAX - O3_CPU_ALIGNMENT ? bytes
+                                              : (bytes + O3_CPU_ALIGNMENT - 1) & -(int64_t)O3_CPU_ALIGNMENT;
 }
 
 /* ---- The session ---- */
@@ -249,7 +250,7 @@ static o3_status_t make_groups(plan_t *plan) {
 
 /* A number of bytes computed twice: exactly modulo 2^64, and roughly, to see whether it fits. */
 typedef struct amount {
-  MlirValue exact;  /* index */
+  MlirValue exact; /* index */
   MlirValue rough; /* f64 */
 } amount_t;
 
@@ -297,7 +298,8 @@ static MlirValue lay_groups(plan_t *plan, o3_builder_t *b) {
   amount_t total = {o3_build_index(b, 0), o3_build_float(b, mlirF64TypeGet(b->context), 0.0)};
   for (int i = 0; i < plan->num_groups; ++i) {
     group_t *group = &plan->groups[i];
-    amount_t it = group->slot ? slot_amount(plan, b, i) : amount_of(b, group->total, group->num_dims, group->dims);
+    amount_t it =
+        group->slot ? slot_amount(plan, b, i) : amount_of(b, group->total, group->num_dims, group->dims);
     group->base = total.exact;
     total.exact = o3_build2(b, "arith.addi", total.exact, it.exact);
     total.rough = o3_build2(b, "arith.addf", total.rough, it.rough);

@@ -1,4 +1,5 @@
-/* Products and convolutions with what is done to each finished element: the contraction kernels of the fuse stage. */
+/* Products and convolutions with what is done to each finished element: the contraction kernels of the fuse
+ * stage. */
 #ifndef O3_TARGET_CPU_PRODUCT_H
 #define O3_TARGET_CPU_PRODUCT_H
 
@@ -18,6 +19,7 @@ typedef struct o3_product_kernel {
 } o3_product_kernel_t;
 
 /* Replaces the ops by loops where the last of them stands; they are destroyed. */
-o3_status_t o3_product_emit(o3_pass_env_t *env, MlirModule module, const o3_product_kernel_t *kernel) O3_MUST_USE;
+o3_status_t o3_product_emit(o3_pass_env_t *env, MlirModule module, const o3_product_kernel_t *kernel)
+    O3_MUST_USE;
 
 #endif

@@ -19,8 +19,8 @@ static MlirValue round_to_odd(o3_builder_t *b, MlirValue value) {
   MlirValue nearest = o3_build1(b, "arith.truncf", f32, O3_VALUES(value));
   MlirValue back = o3_build1(b, "arith.extf", f64, O3_VALUES(nearest));
   MlirValue inexact = o3_build_cmpf(b, O3_CMPF_UNE, back, value);
-  MlirValue beyond =
-      o3_build_cmpf(b, O3_CMPF_OGT, o3_build_unary(b, "math.absf", back), o3_build_unary(b, "math.absf", value));
+  MlirValue beyond = o3_build_cmpf(b, O3_CMPF_OGT, o3_build_unary(b, "math.absf", back),
+                                   o3_build_unary(b, "math.absf", value));
   MlirValue bits = o3_build1(b, "arith.bitcast", i32, O3_VALUES(nearest)), one = o3_build_int(b, i32, 1);
   MlirValue truncated = o3_build_select(b, beyond, o3_build2(b, "arith.subi", bits, one), bits);
   MlirValue odd = o3_build_select(b, inexact, o3_build2(b, "arith.ori", truncated, one), bits);
@@ -38,8 +38,8 @@ static o3_status_t narrow(MlirOperation op, void *context) {
   if (!is_half(mlirValueGetType(result)) || (truncation && !from_double)) return NULL;
   o3_builder_t b = o3_builder_before(op);
   const char *convert = o3_op_is(op, "arith.uitofp") ? "arith.uitofp" : "arith.sitofp";
-  MlirValue single =
-      from_double ? round_to_odd(&b, value) : o3_build1(&b, convert, mlirF32TypeGet(b.context), O3_VALUES(value));
+  MlirValue single = from_double ? round_to_odd(&b, value)
+                                 : o3_build1(&b, convert, mlirF32TypeGet(b.context), O3_VALUES(value));
   MlirValue half = o3_build1(&b, "arith.truncf", mlirValueGetType(result), O3_VALUES(single));
   mlirValueReplaceAllUsesOfWith(result, half);
   mlirOperationDestroy(op);
@@ -59,7 +59,8 @@ static o3_status_t use_intrinsics(MlirOperation op, void *context) {
   for (size_t i = 0; i < sizeof(EXTREMES) / sizeof(EXTREMES[0]); ++i) {
     if (!o3_op_is(op, EXTREMES[i].op)) continue;
     o3_builder_t b = o3_builder_before(op);
-    MlirValue result = o3_build2(&b, EXTREMES[i].intrinsic, mlirOperationGetOperand(op, 0), mlirOperationGetOperand(op, 1));
+    MlirValue result =
+        o3_build2(&b, EXTREMES[i].intrinsic, mlirOperationGetOperand(op, 0), mlirOperationGetOperand(op, 1));
     mlirValueReplaceAllUsesOfWith(mlirOperationGetResult(op, 0), result);
     mlirOperationDestroy(op);
     return NULL;
@@ -69,11 +70,12 @@ static o3_status_t use_intrinsics(MlirOperation op, void *context) {
 
 o3_status_t o3_cpu_to_llvm(o3_pass_env_t *env, MlirModule module) {
   o3_cpu_load_dialects(env->context);
-  O3_TRY(o3_ir_run_pipeline(module,
-                            "builtin.module("
-                            "math-extend-to-supported-types,math-expand-ops{ops=fpowi,clampf},convert-math-to-funcs,"
-                            "arith-emulate-unsupported-floats{source-types=bf16,f16 target-type=f32},"
-                            "canonicalize,cse)"));
+  O3_TRY(o3_ir_run_pipeline(
+      module,
+      "builtin.module("
+      "math-extend-to-supported-types,math-expand-ops{ops=fpowi,clampf},convert-math-to-funcs,"
+      "arith-emulate-unsupported-floats{source-types=bf16,f16 target-type=f32},"
+      "canonicalize,cse)"));
   /* After the last canonicalization, which would undo it. */
   O3_TRY(o3_walk(mlirModuleGetOperation(module), narrow, NULL));
   O3_TRY(o3_walk(mlirModuleGetOperation(module), use_intrinsics, NULL));

@@ -20,9 +20,9 @@
 typedef struct weights_pass {
   o3_pass_env_t *env;
   MlirModule module;
-  o3_ptr_map_t *symbols;  /* by attribute: name of the symbol */
-  o3_str_map_t *names;    /* names taken */
-  o3_ptr_vec_t entries;   /* attributes {symbol, value}, as their pointers */
+  o3_ptr_map_t *symbols; /* by attribute: name of the symbol */
+  o3_str_map_t *names;   /* names taken */
+  o3_ptr_vec_t entries;  /* attributes {symbol, value}, as their pointers */
 } weights_pass_t;
 
 static bool is_big_constant(MlirOperation op) {
@@ -92,7 +92,8 @@ static o3_status_t move_out(MlirOperation op, void *context) {
   }
   o3_builder_t builder = o3_builder_before(op);
   MlirAttribute name = mlirFlatSymbolRefAttrGet(pass->env->context, O3_STR(symbol));
-  MlirValue data = o3_build1_attrs(&builder, "memref.get_global", memref, O3_NO_VALUES, O3_ATTRS({"name", name}));
+  MlirValue data =
+      o3_build1_attrs(&builder, "memref.get_global", memref, O3_NO_VALUES, O3_ATTRS({"name", name}));
   MlirValue result = o3_build1_attrs(&builder, "bufferization.to_tensor", tensor, O3_VALUES(data),
                                      O3_ATTRS({"restrict", mlirUnitAttrGet(pass->env->context)}));
   mlirValueReplaceAllUsesOfWith(mlirOperationGetResult(op, 0), result);

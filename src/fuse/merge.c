@@ -145,18 +145,40 @@ static o3_status_t merge_into_user(o3_arena_t *arena, MlirOperation op) {
 
 /* ---- Constants ---- */
 
-static bool is_splat(MlirValue value, MlirAttribute *element) {
-  MlirOperation def = o3_value_def(value);
-  if (mlirOperationIsNull(def) || !o3_op_is(def, "arith.constant")) return false;
+/* The one value of a tensor: an attribute, or a scalar outside of the fill that makes it. */
+typedef struct splat {
+  MlirAttribute attr;
+  MlirValue value;
+} splat_t;
+
+static bool is_filled(MlirOperation def, splat_t *splat) {
+  o3_dep_generic_t fill;
+  if (!o3_dep_generic_read(def, &fill) || o3_dep_generic_kind(&fill) != O3_DEP_FILL) return false;
+  splat->value = mlirOperationGetOperand(mlirBlockGetTerminator(fill.body), 0);
+  MlirOperation scalar = o3_value_def(splat->value);
+  return mlirOperationIsNull(scalar) || !mlirBlockEqual(mlirOperationGetBlock(scalar), fill.body);
+}
+
+static bool is_splat(MlirValue tensor, splat_t *splat) {
+  MlirOperation def = o3_value_def(tensor);
+  *splat = (splat_t){{0}, {0}};
+  if (mlirOperationIsNull(def)) return false;
+  if (!o3_op_is(def, "arith.constant")) return is_filled(def, splat);
   MlirAttribute attr = o3_op_attr(def, "value");
   if (!mlirAttributeIsADenseElements(attr) || !mlirDenseElementsAttrIsSplat(attr)) return false;
-  *element = mlirDenseElementsAttrGetSplatValue(attr);
+  splat->attr = mlirDenseElementsAttrGetSplatValue(attr);
   return true;
+}
+
+static MlirValue build_scalar(o3_builder_t *b, const splat_t *splat) {
+  if (!mlirValueIsNull(splat->value)) return splat->value;
+  return o3_build1_attrs(b, "arith.constant", mlirAttributeGetType(splat->attr), O3_NO_VALUES,
+                         O3_ATTRS({"value", splat->attr}));
 }
 
 static o3_status_t fold_splats(o3_arena_t *arena, MlirOperation op) {
   o3_dep_generic_t generic;
-  MlirAttribute constants[O3_DEP_MAX_OPERANDS] = {{0}};
+  splat_t splats[O3_DEP_MAX_OPERANDS];
   int places[O3_DEP_MAX_OPERANDS], found = 0;
   bool fits = o3_dep_generic_read(op, &generic);
   o3_dep_kind_t kind = fits ? o3_dep_generic_kind(&generic) : O3_DEP_OTHER;
@@ -166,18 +188,16 @@ static o3_status_t fold_splats(o3_arena_t *arena, MlirOperation op) {
                     .out_map = o3_dep_result_map(&generic)};
   for (int i = 0; i < generic.num_inputs; ++i) {
     MlirValue input = mlirOperationGetOperand(op, i);
-    found += is_splat(input, &constants[i]);
-    places[i] = constants[i].ptr ? -1 : o3_rebuild_input(&r, input, generic.maps[i]);
+    bool splat = is_splat(input, &splats[i]);
+    found += splat;
+    places[i] = splat ? -1 : o3_rebuild_input(&r, input, generic.maps[i]);
   }
   if (!found || !knows_its_loops(&r)) return NULL;
   MlirValue args[O3_DEP_MAX_OPERANDS], result;
   O3_TRY(o3_rebuild_begin(&r, arena));
   o3_builder_t b = o3_builder_at_end(r.block, mlirOperationGetLocation(op));
-  for (int i = 0; i < generic.num_inputs; ++i) {
-    args[i] = places[i] >= 0 ? mlirBlockGetArgument(r.block, places[i])
-                             : o3_build1_attrs(&b, "arith.constant", mlirAttributeGetType(constants[i]),
-                                               O3_NO_VALUES, O3_ATTRS({"value", constants[i]}));
-  }
+  for (int i = 0; i < generic.num_inputs; ++i)
+    args[i] = places[i] >= 0 ? mlirBlockGetArgument(r.block, places[i]) : build_scalar(&b, &splats[i]);
   args[generic.num_inputs] = mlirBlockGetArgument(r.block, r.num_inputs);
   O3_TRY(o3_rebuild_clone(&r, generic.body, args, NULL, &result));
   o3_rebuild_finish(&r, result);

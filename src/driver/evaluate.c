@@ -12,8 +12,12 @@
 #include "base/dtype.h"
 #include "base/map.h"
 #include "driver/pass_table.h"
-#include "runtime/session.h"
+#include "o3/model.h"
+#include "runtime/compiled.h"
 #include "target/lower.h"
+
+/* The runtime's table of functions; compiled models refer to it by name too. */
+extern const o3_model_api_t o3rt_api;
 
 /* ---- To an object ---- */
 

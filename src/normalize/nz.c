@@ -636,28 +636,44 @@ static int without_empty(const o3_nz_t *nz, int axis, int count, const MlirValue
   return kept;
 }
 
-MlirValue o3_nz_concat(o3_nz_t *nz, int axis, int count, const MlirValue *values) {
-  if (count == 1 || o3_nz_failed(nz)) return count ? values[0] : (MlirValue){0};
-  if (count > MAX_OPERANDS) {
-    int half = count / 2;
-    MlirValue halves[2] = {o3_nz_concat(nz, axis, half, values), o3_nz_concat(nz, axis, count - half, values + half)};
-    return o3_nz_concat(nz, axis, 2, halves);
-  }
-  const o3_fact_t *first = resolved_fact(nz, values[0]);
-  o3_fact_t fact = {.element = first->element, .shape = first->shape};
+/* All shapes agree but along |axis|, where they add up. */
+static bool concat_shape(o3_nz_t *nz, int axis, int count, const MlirValue *values, o3_fact_t *fact) {
   for (int i = 1; i < count; ++i) {
     const o3_fact_t *next = resolved_fact(nz, values[i]);
-    bool fits = next->shape.rank == fact.shape.rank && mlirTypeEqual(next->element, fact.element);
-    for (int d = 0; fits && d < fact.shape.rank; ++d) {
+    bool fits = next->shape.rank == fact->shape.rank && mlirTypeEqual(next->element, fact->element);
+    for (int d = 0; fits && d < fact->shape.rank; ++d) {
       if (d == axis) continue;
-      fits = o3_symbols_require_equal(nz->symbols, fact.shape.dims[d], next->shape.dims[d], nz->who);
+      fits = o3_symbols_require_equal(nz->symbols, fact->shape.dims[d], next->shape.dims[d], nz->who);
     }
     if (!fits) {
       o3_nz_fail(nz, o3_nz_invalid(nz, "input %d does not fit the first one but for axis %d", i, axis));
-      return (MlirValue){0};
+      return false;
     }
-    fact.shape.dims[axis] = o3_expr_add(fact.shape.dims[axis], next->shape.dims[axis]);
+    fact->shape.dims[axis] = o3_expr_add(fact->shape.dims[axis], next->shape.dims[axis]);
   }
+  return true;
+}
+
+static bool is_empty(const o3_shape_t *shape) {
+  for (int i = 0; i < shape->rank; ++i) {
+    if (o3_expr_equals_const(shape->dims[i], 0)) return true;
+  }
+  return false;
+}
+
+/* Inputs of no elements are left out: upstream's op does not take them. */
+MlirValue o3_nz_concat(o3_nz_t *nz, int axis, int count, const MlirValue *values) {
+  MlirValue kept[O3_NODE_MAX_INPUTS];
+  int num_kept = 0;
+  if (count == 1 || o3_nz_failed(nz)) return count ? values[0] : (MlirValue){0};
+  const o3_fact_t *first = resolved_fact(nz, values[0]);
+  o3_fact_t fact = {.element = first->element, .shape = first->shape};
+  if (!concat_shape(nz, axis, count, values, &fact)) return (MlirValue){0};
+  if (is_empty(&fact.shape)) return o3_nz_filled(nz, &fact.shape, fact.element, 0);
+  for (int i = 0; i < count; ++i) {
+    if (!is_empty(&o3_nz_fact(nz, values[i])->shape)) kept[num_kept++] = values[i];
+  }
+  if (num_kept == 1) return kept[0];
   concat_elements(nz, count, values, &fact);
   MlirValue parts[MAX_OPERANDS], result;
   int num_parts = without_empty(nz, axis, count, values, parts);

@@ -50,6 +50,13 @@ static MlirValue pad_at_run(o3_nz_t *nz, MlirValue x, MlirValue value, MlirValue
   return result;
 }
 
+static MlirValue pad(o3_nz_t *nz, MlirValue x, MlirValue value, MlirValue lows, MlirValue highs, const char *mode) {
+  MlirAffineExpr exprs[2 * O3_IR_MAX_RANK];
+  int rank = o3_nz_rank(nz, x);
+  bool known = o3_nz_exprs(nz, lows, exprs, rank) == rank && o3_nz_exprs(nz, highs, exprs + rank, rank) == rank;
+  return known ? pad_known(nz, x, value, exprs, mode) : pad_at_run(nz, x, value, lows, highs, mode);
+}
+
 /* The value is an input from opset 11 on; by default 0. */
 static MlirValue pad_value(o3_nz_t *nz, const o3_node_t *node, MlirValue x) {
   if (node->opset < 11) return o3_nz_like(nz, x, o3_node_float(node, "value", 0));
@@ -65,7 +72,6 @@ static void halves(o3_nz_t *nz, MlirValue pads, int count, MlirValue *lows, Mlir
 }
 
 o3_status_t o3_onnx_pad(o3_nz_t *nz, o3_node_t *node) {
-  MlirAffineExpr exprs[2 * O3_IR_MAX_RANK];
   MlirValue x = o3_node_input(node, 0), lows, highs;
   int rank = o3_nz_rank(nz, x);
   const char *mode = o3_node_string(nz, node, "mode", "constant");
@@ -82,8 +88,6 @@ o3_status_t o3_onnx_pad(o3_nz_t *nz, o3_node_t *node) {
     lows = o3_onnx_axes_spread(nz, axes, lows, o3_onnx_i64(nz, 0), rank);
     highs = o3_onnx_axes_spread(nz, axes, highs, o3_onnx_i64(nz, 0), rank);
   }
-  MlirValue value = pad_value(nz, node, x);
-  bool known = o3_nz_exprs(nz, lows, exprs, rank) == rank && o3_nz_exprs(nz, highs, exprs + rank, rank) == rank;
-  node->outputs[0] = known ? pad_known(nz, x, value, exprs, mode) : pad_at_run(nz, x, value, lows, highs, mode);
+  node->outputs[0] = pad(nz, x, pad_value(nz, node, x), lows, highs, mode);
   return NULL;
 }

@@ -10,8 +10,8 @@
 #include "rewrite/passes.h"
 #include "rewrite/rewrite_ir.h"
 
-/* The constant |value| holds one number for each of |channels| in dimension 1 of a tensor of rank |rank|, or a
- * single number. */
+/* The constant |value| holds one number for each of |channels| in dimension 1 of a tensor of rank |rank|, or
+ * a single number. */
 static bool is_per_channel(MlirValue value, int rank, int64_t channels) {
   if (!o3_op_is(o3_value_def(value), "o3.constant")) return false;
   MlirType type = mlirValueGetType(value);
@@ -46,7 +46,8 @@ static MlirValue channel_vector(absorb_t *self, int rank) {
 }
 
 static MlirValue conv_bias(const absorb_t *self) {
-  return mlirOperationGetNumOperands(self->conv) > 2 ? mlirOperationGetOperand(self->conv, 2) : (MlirValue){0};
+  return mlirOperationGetNumOperands(self->conv) > 2 ? mlirOperationGetOperand(self->conv, 2)
+                                                     : (MlirValue){0};
 }
 
 static MlirValue full_bias(absorb_t *self) {

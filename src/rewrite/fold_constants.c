@@ -2,8 +2,8 @@
  *
  * The ops are gathered into a function without arguments, compiled for this machine and run (env->evaluate);
  * so folding has no second definition of any op that could differ from the first.
- * Needs: a normalized module. Guarantees: no pure op has constant operands only, except where the result would
- * be much larger than what it is made from (a broadcast scalar, a range).
+ * Needs: a normalized module. Guarantees: no pure op has constant operands only, except where the result
+ * would be much larger than what it is made from (a broadcast scalar, a range).
  *
  *     %w2 = "o3.mul"(%w, %s)   // both o3.constant     =>     %w2 = "o3.constant"() {value = ...}
  */
@@ -114,21 +114,23 @@ static void finish_function(const folding_t *self, MlirModule module, MlirBlock 
   MlirRegion region = mlirRegionCreate();
   mlirRegionAppendOwnedBlock(region, block);
   MlirAttribute none = mlirArrayAttrGet(context, 0, NULL);
-  const o3_attr_t attrs[] = {{"sym_name", o3_attr_string(context, "main")},
-                             {"function_type", mlirTypeAttrGet(mlirFunctionTypeGet(context, 0, NULL, count, types))},
-                             {"o3.symbols", none},
-                             {"o3.guards", none}};
+  const o3_attr_t attrs[] = {
+      {"sym_name", o3_attr_string(context, "main")},
+      {"function_type", mlirTypeAttrGet(mlirFunctionTypeGet(context, 0, NULL, count, types))},
+      {"o3.symbols", none},
+      {"o3.guards", none}};
   o3_builder_t outer = o3_builder_at_end(mlirModuleGetBody(module), location);
-  o3_op_spec_t spec = {.name = "func.func", .num_attrs = 4, .attrs = attrs, .num_regions = 1, .regions = &region};
+  o3_op_spec_t spec = {
+      .name = "func.func", .num_attrs = 4, .attrs = attrs, .num_regions = 1, .regions = &region};
   o3_build(&outer, &spec);
 }
 
 static o3_status_t build_module(const folding_t *self, MlirModule module) {
-  cloner_t cloner = {.block = mlirBlockCreate(0, NULL, NULL),
-                     .values = o3_ptr_map_create(self->env->arena)};
+  cloner_t cloner = {.block = mlirBlockCreate(0, NULL, NULL), .values = o3_ptr_map_create(self->env->arena)};
   MlirValue *roots = O3_ARENA_ARRAY(self->env->arena, MlirValue, self->roots.count + 1);
   MlirType *types = O3_ARENA_ARRAY(self->env->arena, MlirType, self->roots.count + 1);
-  o3_status_t status = cloner.values && roots && types ? NULL : o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");
+  o3_status_t status =
+      cloner.values && roots && types ? NULL : o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");
   for (size_t i = 0; !status && i < self->ops.count; ++i)
     status = clone(&cloner, (MlirOperation){.ptr = self->ops.items[i]});
   if (status) {
@@ -160,7 +162,8 @@ static void replace_roots(const folding_t *self, const MlirAttribute *values) {
 static o3_status_t evaluate(const folding_t *self) {
   MlirModule module = mlirModuleCreateEmpty(mlirLocationUnknownGet(self->env->context));
   MlirAttribute *values = O3_ARENA_ARRAY(self->env->arena, MlirAttribute, self->roots.count + 1);
-  o3_status_t status = values ? build_module(self, module) : o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");
+  o3_status_t status =
+      values ? build_module(self, module) : o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");
   if (!status) status = self->env->evaluate(self->env, module, (int)self->roots.count, values);
   mlirModuleDestroy(module);
   if (status) return o3_status_annotate(status, "folding constants");

@@ -19,7 +19,8 @@ bool o3_value_has_uses(MlirValue value) { return !mlirOpOperandIsNull(mlirValueG
 
 MlirOperation o3_value_single_user(MlirValue value) {
   MlirOpOperand use = mlirValueGetFirstUse(value);
-  if (mlirOpOperandIsNull(use) || !mlirOpOperandIsNull(mlirOpOperandGetNextUse(use))) return (MlirOperation){0};
+  if (mlirOpOperandIsNull(use) || !mlirOpOperandIsNull(mlirOpOperandGetNextUse(use)))
+    return (MlirOperation){0};
   return mlirOpOperandGetOwner(use);
 }
 

@@ -60,7 +60,8 @@ static void make_key(MlirOperation op, op_key_t *key) {
   key->length = 0;
   key->too_long = false;
   add_word(key, o3_op_name(op).data);
-  for (intptr_t i = 0; i < mlirOperationGetNumOperands(op); ++i) add_word(key, mlirOperationGetOperand(op, i).ptr);
+  for (intptr_t i = 0; i < mlirOperationGetNumOperands(op); ++i)
+    add_word(key, mlirOperationGetOperand(op, i).ptr);
   add_word(key, NULL);
   for (intptr_t i = 0; i < mlirOperationGetNumAttributes(op); ++i) {
     MlirNamedAttribute attr = mlirOperationGetAttribute(op, i);
@@ -90,7 +91,8 @@ static o3_status_t merge_block(MlirBlock block, o3_arena_t *arena);
 static o3_status_t merge_regions(MlirOperation op, o3_arena_t *arena) {
   for (intptr_t r = 0; r < mlirOperationGetNumRegions(op); ++r) {
     MlirBlock block = mlirRegionGetFirstBlock(mlirOperationGetRegion(op, r));
-    for (; !mlirBlockIsNull(block); block = mlirBlockGetNextInRegion(block)) O3_TRY(merge_block(block, arena));
+    for (; !mlirBlockIsNull(block); block = mlirBlockGetNextInRegion(block))
+      O3_TRY(merge_block(block, arena));
   }
   return NULL;
 }

@@ -10,7 +10,7 @@ R("Reshape", ["A,B,4", C([0, -1])], ELEMENTWISE[:6], SOME, lambda x, s: x.reshap
 R("Reshape", ["A,B", C([-1])], ELEMENTWISE, F32, lambda x, s: x.reshape(-1))
 R("Reshape", ["A,6", C([-1, 2, 3])], [(5,), (1,), (0,), (64,)], F32, lambda x, s: x.reshape(-1, 2, 3))
 R("Reshape", ["0,6", C([3, 0])], [()], F32, lambda x, s: x.reshape(3, 0), allowzero=1)
-R("s = Shape(x1) y0 = Reshape(x0, s)", ["A,B", "B,A"], ELEMENTWISE, F32, lambda x, y: x.reshape(y.shape))
+R("s = Shape(x1) y0 = Reshape <allowzero=1> (x0, s)", ["A,B", "B,A"], ELEMENTWISE, F32, lambda x, y: x.reshape(y.shape))
 R("Flatten", ["A,B,C"], PLANES, F32, lambda x: x.reshape(x.shape[0], x.shape[1] * x.shape[2]), axis=1)
 R("Flatten", ["A,B,C"], PLANES, F32, lambda x: x.reshape(-1, x.shape[2]), axis=-1)
 R("Flatten", ["A,B,C"], PLANES, F32, lambda x: x.reshape(1, -1), axis=0)

@@ -7,15 +7,16 @@
 #include "target/cpu/cpu.h"
 #include "target/cpu/cpu_ir.h"
 
-static void protect_arguments(MlirModule module) {
-  MlirContext context = mlirModuleGetContext(module);
+static o3_status_t protect_arguments(o3_pass_env_t *env, MlirModule module) {
   MlirOperation main = o3_module_func(module, "main");
   intptr_t count = mlirBlockGetNumArguments(o3_func_body(main));
-  MlirAttribute attrs[256];
-  MlirNamedAttribute read_only = mlirNamedAttributeGet(
-      mlirIdentifierGet(context, O3_STR("bufferization.writable")), o3_attr_bool(context, false));
-  for (intptr_t i = 0; i < count && i < 256; ++i) attrs[i] = mlirDictionaryAttrGet(context, 1, &read_only);
-  if (count <= 256) o3_op_attr_set(main, "arg_attrs", mlirArrayAttrGet(context, count, attrs));
+  MlirAttribute *attrs = O3_ARENA_ARRAY(env->arena, MlirAttribute, (size_t)count + 1);
+  O3_TRY_ALLOC(attrs);
+  MlirIdentifier writable = mlirIdentifierGet(env->context, O3_STR("bufferization.writable"));
+  MlirNamedAttribute read_only = mlirNamedAttributeGet(writable, o3_attr_bool(env->context, false));
+  for (intptr_t i = 0; i < count; ++i) attrs[i] = mlirDictionaryAttrGet(env->context, 1, &read_only);
+  o3_op_attr_set(main, "arg_attrs", mlirArrayAttrGet(env->context, count, attrs));
+  return NULL;
 }
 
 static MlirAttribute identity_maps(MlirContext context, int rank, int count) {
@@ -107,7 +108,7 @@ o3_status_t o3_cpu_bufferize(o3_pass_env_t *env, MlirModule module) {
   if (mlirOperationIsNull(o3_module_func(module, "main")))
     return o3_status_create(O3_STATUS_INVALID_MODEL, "the module has no function @main");
   o3_cpu_load_dialects(env->context);
-  protect_arguments(module);
+  O3_TRY(protect_arguments(env, module));
   O3_TRY(o3_ir_run_pipeline(module,
                             "builtin.module(canonicalize,cse,eliminate-empty-tensors,"
                             "one-shot-bufferize{bufferize-function-boundaries "

@@ -8,8 +8,6 @@
 #include "target/cpu/cpu.h"
 #include "target/cpu/cpu_ir.h"
 
-enum { MAX_VALUES = 512 };
-
 static MlirBlock make_function(MlirModule module, const char *name, int num_inputs, int num_results,
                                const MlirType *results) {
   MlirContext context = mlirModuleGetContext(module);
@@ -57,20 +55,18 @@ static MlirOperation call(o3_builder_t *b, const char *callee, int num_operands,
   return o3_build(b, &spec);
 }
 
-static o3_status_t make_run(MlirModule module) {
-  MlirContext context = mlirModuleGetContext(module);
+static o3_status_t make_run(o3_pass_env_t *env, MlirModule module) {
   MlirOperation main = o3_module_func(module, "main");
-  MlirType type = mlirTypeAttrGetValue(o3_op_attr(main, "function_type")), ptr = o3_cpu_ptr_type(context);
+  MlirType type = mlirTypeAttrGetValue(o3_op_attr(main, "function_type")),
+           ptr = o3_cpu_ptr_type(env->context);
   int num_inputs = (int)mlirFunctionTypeGetNumInputs(type),
       num_results = (int)mlirFunctionTypeGetNumResults(type);
-  MlirValue operands[MAX_VALUES];
-  MlirType results[MAX_VALUES];
-  if (num_inputs > MAX_VALUES || num_results > MAX_VALUES)
-    return o3_status_create(O3_STATUS_UNSUPPORTED,
-                            "the model has %d inputs and %d outputs, at most %d are supported",
-                            num_inputs - 1, num_results, MAX_VALUES - 1);
+  MlirValue *operands = O3_ARENA_ARRAY(env->arena, MlirValue, (size_t)num_inputs);
+  MlirType *results = O3_ARENA_ARRAY(env->arena, MlirType, (size_t)num_results + 1);
+  O3_TRY_ALLOC(operands);
+  O3_TRY_ALLOC(results);
   MlirBlock block = make_function(module, "o3m_run", 3, 0, NULL);
-  o3_builder_t b = o3_builder_at_end(block, mlirLocationUnknownGet(context));
+  o3_builder_t b = o3_builder_at_end(block, mlirLocationUnknownGet(env->context));
   operands[0] = mlirBlockGetArgument(block, 0);
   for (int i = 1; i < num_inputs; ++i) {
     MlirType memref = mlirFunctionTypeGetInput(type, i);
@@ -88,26 +84,29 @@ static o3_status_t make_run(MlirModule module) {
   return NULL;
 }
 
-static o3_status_t make_check(MlirModule module) {
-  MlirContext context = mlirModuleGetContext(module);
+/* Calls @check on the sizes in |symbols|; gives its result. */
+static o3_status_t call_check(o3_pass_env_t *env, o3_builder_t *b, MlirOperation check, MlirValue symbols,
+                              MlirValue *result) {
+  MlirType i32 = mlirIntegerTypeGet(env->context, 32), i64 = o3_cpu_i64_type(env->context);
+  int count = (int)mlirBlockGetNumArguments(o3_func_body(check));
+  MlirValue *operands = O3_ARENA_ARRAY(env->arena, MlirValue, (size_t)count + 1);
+  O3_TRY_ALLOC(operands);
+  for (int i = 0; i < count; ++i)
+    operands[i] = o3_cpu_to_index(b, load(b, i64, element_address(b, symbols, i, i64)));
+  *result = mlirOperationGetResult(call(b, "check", count, operands, 1, &i32), 0);
+  return NULL;
+}
+
+static o3_status_t make_check(o3_pass_env_t *env, MlirModule module) {
   MlirOperation check = o3_module_func(module, "check");
-  MlirType i32 = mlirIntegerTypeGet(context, 32), i64 = o3_cpu_i64_type(context);
+  MlirType i32 = mlirIntegerTypeGet(env->context, 32);
   MlirBlock block = make_function(module, "o3m_check", 1, 1, &i32);
-  o3_builder_t b = o3_builder_at_end(block, mlirLocationUnknownGet(context));
-  MlirValue result;
+  o3_builder_t b = o3_builder_at_end(block, mlirLocationUnknownGet(env->context));
+  MlirValue result = {0};
   if (mlirOperationIsNull(check)) {
     result = o3_build_int(&b, i32, -1);
   } else {
-    MlirValue operands[MAX_VALUES];
-    int count = (int)mlirBlockGetNumArguments(o3_func_body(check));
-    if (count > MAX_VALUES)
-      return o3_status_create(O3_STATUS_UNSUPPORTED, "the model has %d symbols, at most %d are supported",
-                              count, MAX_VALUES);
-    for (int i = 0; i < count; ++i) {
-      MlirValue at = element_address(&b, mlirBlockGetArgument(block, 0), i, i64);
-      operands[i] = o3_cpu_to_index(&b, load(&b, i64, at));
-    }
-    result = mlirOperationGetResult(call(&b, "check", count, operands, 1, &i32), 0);
+    O3_TRY(call_check(env, &b, check, mlirBlockGetArgument(block, 0), &result));
   }
   o3_build0(&b, "func.return", O3_VALUES(result));
   return NULL;
@@ -115,6 +114,6 @@ static o3_status_t make_check(MlirModule module) {
 
 o3_status_t o3_cpu_entry(o3_pass_env_t *env, MlirModule module) {
   o3_cpu_load_dialects(env->context);
-  O3_TRY(make_run(module));
-  return make_check(module);
+  O3_TRY(make_run(env, module));
+  return make_check(env, module);
 }

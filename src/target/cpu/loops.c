@@ -63,10 +63,10 @@ static int64_t inner_cost(const o3_nest_t *nest, int dim) {
   return cost;
 }
 
-/* A reduction can be innermost only if no output moves along it, which is so by definition; but outputs that
- * are no plain function of the dims (duplicates) must keep their order: then nothing is reordered. */
 static bool is_fixed(const loops_t *self, int dim) { return self->frame && self->frame->fixed[dim]; }
 
+/* Outputs that are no plain function of the dims (duplicates) must keep their order: then nothing is
+ * reordered. */
 static void choose_inner(loops_t *self) {
   const o3_nest_t *nest = self->nest;
   int64_t best = INT64_MAX;
@@ -187,7 +187,8 @@ typedef struct level {
   int depth;
 } level_t;
 
-/* The inner dim is parallel: reductions or the tiled dim outside, then the inner loop over memory. */
+/* The inner dim is parallel (or a running sum's): reductions or the tiled dim outside, then the inner loop over
+ * memory. */
 static o3_status_t build_spans(o3_builder_t *b, loops_t *self, int depth);
 
 static o3_status_t span_body(o3_builder_t *b, void *context, MlirValue iv, const MlirValue *carried,
@@ -255,11 +256,22 @@ static o3_status_t build_carried(o3_builder_t *b, loops_t *self, int depth, Mlir
   return NULL;
 }
 
+/* A running sum shows what it has at each step of its reduction: the results cannot stay in registers. */
+static bool output_moves_along_reduction(const o3_nest_t *nest) {
+  for (int d = 0; d < nest->num_dims; ++d) {
+    for (int i = nest->num_inputs; i < nest->num_operands; ++i) {
+      const o3_nest_operand_t *output = &nest->operands[i];
+      if (nest->reduction[d] && output->is_memref && o3_nest_uses(output, d)) return true;
+    }
+  }
+  return false;
+}
+
 /* |starts|: where the blocks of the tiled and the inner dim start, null for whole dims. */
 static o3_status_t build_inside(loops_t *self, o3_builder_t *b, const MlirValue *starts) {
   MlirValue outs[O3_NEST_MAX_OPERANDS];
   if (self->inner < 0) return build_in_memory(self, b);
-  if (!self->nest->reduction[self->inner]) {
+  if (!self->nest->reduction[self->inner] || output_moves_along_reduction(self->nest)) {
     for (int i = 0; i < self->num_reduced; ++i) add_span(self, b, self->reduced[i], (MlirValue){0});
     if (self->tiled >= 0) add_span(self, b, self->tiled, starts[0]);
     add_span(self, b, self->inner, starts[1]);

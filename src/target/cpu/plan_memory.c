@@ -61,17 +61,21 @@ static int64_t round_up(int64_t bytes) {
 
 /* ---- The session ---- */
 
-static void add_session(o3_pass_env_t *env, MlirOperation main) {
-  MlirType inputs[512], results[512];
+static o3_status_t add_session(o3_pass_env_t *env, MlirOperation main) {
   MlirBlock body = o3_func_body(main);
   MlirType type = mlirTypeAttrGetValue(o3_op_attr(main, "function_type"));
   mlirBlockInsertArgument(body, 0, o3_cpu_ptr_type(env->context), mlirOperationGetLocation(main));
   intptr_t num_inputs = mlirBlockGetNumArguments(body), num_results = mlirFunctionTypeGetNumResults(type);
+  MlirType *inputs = O3_ARENA_ARRAY(env->arena, MlirType, (size_t)num_inputs);
+  MlirType *results = O3_ARENA_ARRAY(env->arena, MlirType, (size_t)num_results + 1);
+  O3_TRY_ALLOC(inputs);
+  O3_TRY_ALLOC(results);
   for (intptr_t i = 0; i < num_inputs; ++i) inputs[i] = mlirValueGetType(mlirBlockGetArgument(body, i));
   for (intptr_t i = 0; i < num_results; ++i) results[i] = mlirFunctionTypeGetResult(type, i);
   MlirType changed = mlirFunctionTypeGet(env->context, num_inputs, inputs, num_results, results);
   mlirOperationRemoveAttributeByName(main, O3_STR("arg_attrs"));
   o3_op_attr_set(main, "function_type", o3_attr_type(changed));
+  return NULL;
 }
 
 /* ---- Which buffers ---- */
@@ -411,7 +415,7 @@ static void add_anchor(plan_t *plan) {
 o3_status_t o3_cpu_plan_memory(o3_pass_env_t *env, MlirModule module) {
   plan_t plan = {.env = env, .module = module, .main = o3_module_func(module, "main")};
   o3_cpu_load_dialects(env->context);
-  add_session(env, plan.main);
+  O3_TRY(add_session(env, plan.main));
   O3_TRY(o3_walk(plan.main, count_alloc, &plan));
   plan.buffers = O3_ARENA_ARRAY(env->arena, buffer_t, (size_t)plan.capacity + 1);
   plan.groups = O3_ARENA_ARRAY(env->arena, group_t, (size_t)plan.capacity + 1);

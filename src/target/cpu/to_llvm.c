@@ -8,6 +8,7 @@
  */
 #include "target/cpu/cpu.h"
 #include "target/cpu/cpu_ir.h"
+#include "target/cpu/reshape.h"
 
 static bool is_half(MlirType type) { return mlirTypeIsAF16(type) || mlirTypeIsABF16(type); }
 
@@ -70,6 +71,7 @@ static o3_status_t use_intrinsics(MlirOperation op, void *context) {
 
 o3_status_t o3_cpu_to_llvm(o3_pass_env_t *env, MlirModule module) {
   o3_cpu_load_dialects(env->context);
+  O3_TRY(o3_cpu_replace_reshapes(mlirModuleGetOperation(module)));
   O3_TRY(o3_ir_run_pipeline(
       module,
       "builtin.module("

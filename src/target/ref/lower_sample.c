@@ -177,7 +177,7 @@ static void grid_body(const o3_body_args_t *in) {
     } else if (o3_str_equal(grid->mode, "linear")) {
       linear_taps(b, field, i, settled(b, field, i, x), &taps[i]);
     } else {
-      cubic_taps(b, field, i, settled(b, field, i, x), &taps[i]);
+      cubic_taps(b, field, i, x, &taps[i]); /* taps are moved inside one by one, as PyTorch does */
     }
   }
   const MlirValue lead[2] = {o3_lw_index(b, 0), o3_lw_index(b, 1)};

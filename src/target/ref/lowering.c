@@ -321,11 +321,13 @@ static MlirValue unflatten(o3_lw_t *lw, MlirValue value, const o3_shape_t *to) {
 }
 
 /* Through one dimension: row-major order is all that a reshape keeps. A dynamic size that is stated as another
- * (equal) expression gets a cast in between. */
+ * (equal) expression gets a cast in between. Nothing stays nothing: beside a size of 0 others may be unknown, which
+ * MLIR's reshapes do not take. */
 MlirValue o3_lw_reshape(o3_lw_t *lw, MlirValue value, const o3_shape_t *from, const o3_shape_t *to) {
   MlirType element = o3_type_element(mlirValueGetType(value));
   MlirAffineExpr before = o3_shape_product(lw->context, from, 0, from->rank);
   MlirAffineExpr after = o3_shape_product(lw->context, to, 0, to->rank);
+  if (o3_expr_equals_const(before, 0) || o3_expr_equals_const(after, 0)) return o3_lw_empty(lw, to, element);
   o3_shape_t flat_from = {.rank = 1, .dims = {before}}, flat_to = {.rank = 1, .dims = {after}};
   MlirValue flat = flatten(lw, value, from, &flat_from);
   flat = o3_lw_cast(lw, flat, o3_shape_type(&flat_to, element));

@@ -38,7 +38,9 @@ MlirType o3_lw_old_element(MlirOperation op, int operand);
 /* Element type of the old result, and the same made signless. */
 MlirType o3_lw_result_element(MlirOperation op, int result);
 MlirType o3_lw_new_element(MlirOperation op, int result);
-/* Shapes with symbols. */
+/* Shapes with symbols: of @main's arguments by o3.shape in arg_attrs, of results by o3.shape on the op (one map a
+ * result), of block arguments by o3.arg_shapes on the op around the block (one map an argument; see
+ * docs/design/ir.md). Values without are of static type. */
 void o3_lw_result_shape(const o3_lw_t *lw, MlirOperation op, int result, o3_shape_t *shape);
 void o3_lw_operand_shape(const o3_lw_t *lw, MlirOperation op, int operand, o3_shape_t *shape);
 

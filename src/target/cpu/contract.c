@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "target/cpu/blocked.h"
 #include "target/cpu/cpu.h"
 #include "target/cpu/cpu_ir.h"
 #include "target/cpu/gemm_text.h"
@@ -50,7 +51,7 @@ static bool is_argument(MlirValue value, MlirBlock block, int index) {
 }
 
 /* yield(out + a * b), operands in any order. */
-static bool is_multiply_add(const o3_nest_t *nest) {
+bool o3_product_is_multiply_add(const o3_nest_t *nest) {
   MlirBlock body = nest->body;
   MlirOperation yield = mlirBlockGetTerminator(body);
   MlirOperation add = o3_value_def(mlirOperationGetOperand(yield, 0));
@@ -183,7 +184,7 @@ static bool match_sides(o3_nest_t *nest, int a, product_t *p) {
 
 static bool match(o3_nest_t *nest, product_t *p) {
   bool fits =
-      nest->num_inputs == 2 && nest->num_operands == 3 && is_multiply_add(nest) && has_right_types(nest);
+      nest->num_inputs == 2 && nest->num_operands == 3 && o3_product_is_multiply_add(nest) && has_right_types(nest);
   return fits && (match_sides(nest, 0, p) || match_sides(nest, 1, p));
 }
 
@@ -435,11 +436,16 @@ static o3_status_t emit(contract_t *self, product_t *product, o3_builder_t b, si
 static o3_status_t replace_product(MlirOperation op, void *context) {
   static _Thread_local o3_nest_t nest;
   static _Thread_local sides_t none;
+  contract_t *self = context;
   product_t product;
   if (!o3_nest_read(op, &nest)) return NULL;
+  if (o3_blocked_takes(op)) {
+    const o3_product_kernel_t alone = {.product = op};
+    return o3_blocked_emit(self->env, self->module, &alone);
+  }
   o3_nest_merge(&nest);
   if (!match(&nest, &product)) return NULL;
-  O3_TRY(emit(context, &product, o3_builder_before(op), &none));
+  O3_TRY(emit(self, &product, o3_builder_before(op), &none));
   mlirOperationDestroy(op);
   return NULL;
 }
@@ -455,6 +461,7 @@ static bool read_product(MlirOperation op, o3_nest_t *nest, product_t *product) 
 const char *o3_product_refuse(MlirOperation op) {
   static _Thread_local o3_nest_t nest;
   product_t product;
+  if (o3_blocked_takes(op)) return NULL;
   return read_product(op, &nest, &product) ? NULL : "the register-tiled kernel does not take this product";
 }
 
@@ -462,6 +469,7 @@ const char *o3_product_refuse_epilogue(MlirOperation op, MlirOperation other) {
   static _Thread_local o3_nest_t nest;
   static _Thread_local side_t side;
   product_t product;
+  if (o3_blocked_takes(op)) return o3_blocked_refuse_epilogue(op, other);
   if (!read_product(op, &nest, &product)) return "the register-tiled kernel does not take the product";
   if (!read_side(&product, other, &side)) return "its access maps are not those of loops over the result";
   return merge_columns(&product, &side);
@@ -484,6 +492,7 @@ o3_status_t o3_product_emit(o3_pass_env_t *env, MlirModule module, const o3_prod
   static _Thread_local sides_t sides;
   contract_t self = {env, module};
   product_t product;
+  if (o3_blocked_takes(kernel->product)) return o3_blocked_emit(env, module, kernel);
   if (!read_product(kernel->product, &nest, &product))
     return o3_status_create(O3_STATUS_INTERNAL, "op '%.*s' is in a contraction kernel but no product",
                             O3_STR_ARGS(o3_op_label(kernel->product)));

@@ -5,6 +5,10 @@
 
 #include "ir/build.h"
 #include "ir/pass.h"
+#include "target/cpu/nest.h"
+
+/* Whether the body is out + a * b, operands in any order. */
+bool o3_product_is_multiply_add(const o3_nest_t *nest);
 
 /* See o3_kernel_support_t. */
 const char *o3_product_refuse(MlirOperation product);

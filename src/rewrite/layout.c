@@ -1,0 +1,60 @@
+/* layout: convolutions and what surrounds them move to channel-blocked layout, constant matrices to panels.
+ *
+ * Needs: a normalized module; runs before constants are folded, which packs the weights. Guarantees: the same
+ * results; f32 convolutions over one or two dimensions with constant weights are o3.conv_blocked or
+ * o3.depthwise_blocked, products with constant matrices o3.matmul_packed; ops between them follow the layout,
+ * and conversions are left only where a plain value is needed. Ops inside of loops and branches stay plain.
+ *
+ *     %y = "o3.conv"(%x, %w)         %p = pad, reshape, transpose of %x      (not for an %x that is blocked)
+ *     %z = "o3.max"(%y, %zero)  =>   %b = "o3.conv_blocked"(%p, %w')
+ *                                    %c = "o3.max"(%b, %zero)
+ *                                    %z = transpose, reshape, slice of %c    (not if nobody reads it plain)
+ */
+#include "rewrite/layout.h"
+
+#include "rewrite/passes.h"
+#include "rewrite/rewrite_ir.h"
+
+static const struct {
+  const char *op;
+  MlirValue (*rule)(o3_layout_t *self, MlirOperation op);
+} RULES[] = {
+#define O3_LAYOUT_RULE(op, rule) {op, o3_layout_##rule},
+#include "rewrite/layout_rules.def"
+#undef O3_LAYOUT_RULE
+};
+
+static MlirValue rewrite(o3_layout_t *self, MlirOperation op) {
+  for (size_t i = 0; i < sizeof(RULES) / sizeof(RULES[0]); ++i) {
+    if (o3_op_is(op, RULES[i].op)) return RULES[i].rule(self, op);
+  }
+  return (MlirValue){0};
+}
+
+static int count_symbols(MlirOperation main) {
+  MlirAttribute symbols = o3_op_attr(main, "o3.symbols");
+  return mlirAttributeIsNull(symbols) ? 0 : (int)mlirArrayAttrGetNumElements(symbols);
+}
+
+o3_status_t o3_rewrite_layout(o3_pass_env_t *env, MlirModule module) {
+  MlirOperation main = o3_module_func(module, "main");
+  if (mlirOperationIsNull(main))
+    return o3_status_create(O3_STATUS_INVALID_MODEL, "the module has no function @main");
+  o3_layout_t self = {.env = env,
+                      .context = env->context,
+                      .num_symbols = count_symbols(main),
+                      .blocked = o3_ptr_map_create(env->arena),
+                      .narrow = o3_ptr_map_create(env->arena)};
+  O3_TRY_ALLOC(self.blocked);
+  O3_TRY_ALLOC(self.narrow);
+  MlirOperation op = mlirBlockGetFirstOperation(o3_func_body(main));
+  while (!mlirOperationIsNull(op)) {
+    MlirOperation next = mlirOperationGetNextInBlock(op);
+    self.builder = o3_builder_before(op);
+    MlirValue made = rewrite(&self, op);
+    if (!mlirValueIsNull(made)) o3_op_replace(op, 1, &made);
+    if (self.failed) return o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");
+    op = next;
+  }
+  return NULL;
+}

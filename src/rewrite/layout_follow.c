@@ -1,0 +1,204 @@
+/* Ops that take over the layout of their operands: at least one of these must be blocked already. */
+#include <string.h>
+
+#include "rewrite/layout.h"
+
+enum { LANES = O3_LAYOUT_LANES, MAX_OPERANDS = 64, MAX_ATTRS = 16 };
+
+/* ---- Helpers ---- */
+
+static bool has_blocked_operand(const o3_layout_t *self, MlirOperation op) {
+  for (intptr_t i = 0; i < mlirOperationGetNumOperands(op); ++i) {
+    if (!mlirValueIsNull(o3_layout_find(self, mlirOperationGetOperand(op, i)))) return true;
+  }
+  return false;
+}
+
+/* The result's shape, when it is an image with a constant number of channels. */
+static bool read_image(MlirValue value, o3_shape_t *shape) {
+  return o3_layout_shape(value, shape) && shape->rank == 4 && o3_layout_size(shape, 1) > 0;
+}
+
+static MlirType result_element(MlirOperation op) {
+  return o3_type_element(mlirValueGetType(mlirOperationGetResult(op, 0)));
+}
+
+/* The op's attributes but o3.shape and those in |own|, which come first. */
+static int copy_attrs(MlirOperation op, int num_own, const o3_attr_t *own, o3_attr_t *attrs) {
+  int count = num_own;
+  for (int i = 0; i < num_own; ++i) attrs[i] = own[i];
+  for (intptr_t i = 0; i < mlirOperationGetNumAttributes(op) && count < MAX_ATTRS; ++i) {
+    MlirNamedAttribute attr = mlirOperationGetAttribute(op, i);
+    MlirStringRef name = mlirIdentifierStr(attr.name);
+    bool taken = o3_str_equal(name, "o3.shape");
+    for (int k = 0; k < num_own; ++k) taken |= o3_str_equal(name, own[k].name);
+    if (!taken) attrs[count++] = (o3_attr_t){name.data, attr.attribute};
+  }
+  return count;
+}
+
+/* The op on blocked operands, and the plain image of |shape| that its result stands for. */
+static MlirValue rebuild(o3_layout_t *self, MlirOperation op, const o3_shape_t *shape, int num_operands,
+                         const MlirValue *operands, int num_own, const o3_attr_t *own) {
+  o3_shape_t blocked;
+  o3_attr_t attrs[MAX_ATTRS];
+  int count = copy_attrs(op, num_own, own, attrs);
+  o3_layout_blocked_shape(self->context, shape, &blocked);
+  MlirValue made = o3_layout_op(self, o3_op_name(op).data, &blocked, result_element(op), num_operands,
+                                operands, count, attrs);
+  return o3_layout_unpack(self, made, shape);
+}
+
+/* ---- Elementwise ---- */
+
+static MlirValue elementwise(o3_layout_t *self, MlirOperation op, int filled) {
+  o3_shape_t shape;
+  MlirValue operands[MAX_OPERANDS];
+  int count = (int)mlirOperationGetNumOperands(op);
+  bool fits = count <= MAX_OPERANDS && read_image(mlirOperationGetResult(op, 0), &shape) &&
+              has_blocked_operand(self, op);
+  if (!fits) return (MlirValue){0};
+  for (int i = 0; i < count; ++i) {
+    operands[i] = o3_layout_pack_operand(self, mlirOperationGetOperand(op, i), o3_layout_size(&shape, 1),
+                                         i == filled ? 1 : 0);
+    if (mlirValueIsNull(operands[i])) return (MlirValue){0};
+  }
+  return rebuild(self, op, &shape, count, operands, 0, NULL);
+}
+
+MlirValue o3_layout_elementwise(o3_layout_t *self, MlirOperation op) { return elementwise(self, op, -1); }
+
+/* Divisors are constants or have no channels: lanes beyond the last channel are not divided by zero. */
+MlirValue o3_layout_divide(o3_layout_t *self, MlirOperation op) {
+  o3_shape_t shape;
+  MlirValue divisor = mlirOperationGetOperand(op, 1);
+  if (!o3_layout_shape(divisor, &shape)) return (MlirValue){0};
+  bool shared = shape.rank < 3 || o3_layout_size(&shape, shape.rank - 3) == 1;
+  if (!o3_layout_is_f32(divisor) || !(shared || o3_layout_is_constant(divisor))) return (MlirValue){0};
+  return elementwise(self, op, 1);
+}
+
+/* ---- Windows and reductions ---- */
+
+/* The lanes are a third spatial dimension, of windows of one. */
+static MlirAttribute with_lanes(o3_layout_t *self, MlirOperation op, const char *name, int64_t value) {
+  int64_t values[8];
+  int count = o3_op_ints(op, name, values, 4);
+  if (count == 4) {
+    memmove(values + 3, values + 2, 2 * sizeof(int64_t));
+    values[2] = values[5] = value;
+    return o3_attr_ints(self->context, 6, values);
+  }
+  values[2] = value;
+  return o3_attr_ints(self->context, 3, values);
+}
+
+MlirValue o3_layout_pool(o3_layout_t *self, MlirOperation op) {
+  o3_shape_t shape;
+  MlirValue x = o3_layout_find(self, mlirOperationGetOperand(op, 0));
+  if (mlirValueIsNull(x) || !read_image(mlirOperationGetResult(op, 0), &shape)) return (MlirValue){0};
+  const o3_attr_t own[] = {{"kernel", with_lanes(self, op, "kernel", 1)},
+                           {"strides", with_lanes(self, op, "strides", 1)},
+                           {"dilations", with_lanes(self, op, "dilations", 1)},
+                           {"pads", with_lanes(self, op, "pads", 0)}};
+  return rebuild(self, op, &shape, 1, &x, 4, own);
+}
+
+/* Over positions; without keepdims over all of them, which leaves N x C. */
+MlirValue o3_layout_reduce(o3_layout_t *self, MlirOperation op) {
+  o3_shape_t x_shape, shape;
+  int64_t axes[O3_IR_MAX_RANK];
+  MlirValue plain = mlirOperationGetOperand(op, 0), x = o3_layout_find(self, plain);
+  int count = o3_op_ints(op, "axes", axes, O3_IR_MAX_RANK);
+  bool keepdims = o3_op_bool(op, "keepdims", false);
+  if (mlirValueIsNull(x) || count < 1 || !read_image(plain, &x_shape) || !(keepdims || count == 2))
+    return (MlirValue){0};
+  for (int i = 0; i < count; ++i) {
+    if (axes[i] < 2) return (MlirValue){0};
+  }
+  shape = x_shape;
+  for (int i = 0; i < count; ++i) shape.dims[axes[i]] = o3_expr_const(self->context, 1);
+  const o3_attr_t own[] = {{"keepdims", o3_attr_bool(self->context, true)}};
+  MlirValue made = rebuild(self, op, &shape, 1, &x, 1, own);
+  shape.rank = 2;
+  return keepdims ? made : o3_layout_reshape(self, made, &shape);
+}
+
+/* ---- Moving data ---- */
+
+/* Along channels all parts but the last must be whole blocks. */
+MlirValue o3_layout_concat(o3_layout_t *self, MlirOperation op) {
+  o3_shape_t shape, part;
+  MlirValue operands[MAX_OPERANDS];
+  int count = (int)mlirOperationGetNumOperands(op);
+  int64_t axis = o3_op_int(op, "dim", -1);
+  if (count > MAX_OPERANDS || !has_blocked_operand(self, op)) return (MlirValue){0};
+  if (!read_image(mlirOperationGetResult(op, 0), &shape)) return (MlirValue){0};
+  for (int i = 0; i < count; ++i) {
+    MlirValue operand = mlirOperationGetOperand(op, i);
+    if (!o3_layout_is_f32(operand) || !read_image(operand, &part)) return (MlirValue){0};
+    if (axis == 1 && i + 1 < count && o3_layout_size(&part, 1) % LANES != 0) return (MlirValue){0};
+  }
+  for (int i = 0; i < count; ++i) operands[i] = o3_layout_pack(self, mlirOperationGetOperand(op, i), false);
+  return rebuild(self, op, &shape, count, operands, 0, NULL);
+}
+
+/* Channels are cut at whole blocks, or at the end. */
+static bool cuts_blocks(o3_layout_t *self, MlirOperation op, const o3_shape_t *x, const o3_shape_t *y,
+                        o3_shape_t *starts) {
+  int64_t axes[O3_IR_MAX_RANK], steps[O3_IR_MAX_RANK], start;
+  int count = o3_op_ints(op, "axes", axes, O3_IR_MAX_RANK);
+  if (o3_op_ints(op, "steps", steps, O3_IR_MAX_RANK) != count) return false;
+  o3_shape_from_attr(o3_op_attr(op, "starts"), starts);
+  for (int i = 0; i < count; ++i) {
+    if (axes[i] != 1) continue;
+    if (steps[i] != 1 || !o3_expr_is_const(starts->dims[i], &start) || start % LANES != 0) return false;
+    int64_t size = o3_layout_size(y, 1);
+    if (size % LANES != 0 && start + size != o3_layout_size(x, 1)) return false;
+    starts->dims[i] = o3_expr_const(self->context, start / LANES);
+  }
+  return true;
+}
+
+MlirValue o3_layout_slice(o3_layout_t *self, MlirOperation op) {
+  o3_shape_t x_shape, shape, starts;
+  MlirValue plain = mlirOperationGetOperand(op, 0), x = o3_layout_find(self, plain);
+  bool fits = !mlirValueIsNull(x) && read_image(plain, &x_shape) &&
+              read_image(mlirOperationGetResult(op, 0), &shape) &&
+              cuts_blocks(self, op, &x_shape, &shape, &starts);
+  if (!fits) return (MlirValue){0};
+  const o3_attr_t own[] = {{"starts", o3_shape_attr(self->context, &starts, self->num_symbols)}};
+  return rebuild(self, op, &shape, 1, &x, 1, own);
+}
+
+MlirValue o3_layout_resize(o3_layout_t *self, MlirOperation op) {
+  o3_shape_t shape;
+  int64_t axes[O3_IR_MAX_RANK];
+  MlirValue operands[3], x = o3_layout_find(self, mlirOperationGetOperand(op, 0));
+  int count = (int)mlirOperationGetNumOperands(op);
+  int num_axes = o3_op_ints(op, "axes", axes, O3_IR_MAX_RANK);
+  if (mlirValueIsNull(x) || count > 3 || !read_image(mlirOperationGetResult(op, 0), &shape))
+    return (MlirValue){0};
+  for (int i = 0; i < num_axes; ++i) {
+    if (axes[i] < 2) return (MlirValue){0};
+  }
+  for (int i = 0; i < count; ++i) operands[i] = i ? mlirOperationGetOperand(op, i) : x;
+  return rebuild(self, op, &shape, count, operands, 0, NULL);
+}
+
+/* Channels are not padded; the lanes get none. */
+MlirValue o3_layout_pad_image(o3_layout_t *self, MlirOperation op) {
+  o3_shape_t shape, lows, highs;
+  MlirValue x = o3_layout_find(self, mlirOperationGetOperand(op, 0));
+  if (mlirValueIsNull(x) || !read_image(mlirOperationGetResult(op, 0), &shape)) return (MlirValue){0};
+  o3_shape_from_attr(o3_op_attr(op, "lows"), &lows);
+  o3_shape_from_attr(o3_op_attr(op, "highs"), &highs);
+  if (!o3_expr_equals_const(lows.dims[1], 0) || !o3_expr_equals_const(highs.dims[1], 0))
+    return (MlirValue){0};
+  lows.dims[4] = highs.dims[4] = o3_expr_const(self->context, 0);
+  lows.rank = highs.rank = 5;
+  const o3_attr_t own[] = {{"lows", o3_shape_attr(self->context, &lows, self->num_symbols)},
+                           {"highs", o3_shape_attr(self->context, &highs, self->num_symbols)}};
+  MlirValue operands[2] = {x, mlirOperationGetOperand(op, 1)};
+  return rebuild(self, op, &shape, 2, operands, 2, own);
+}

@@ -1,0 +1,152 @@
+/* Layouts of convolutions and matrix products: where blocked values and panels come from. */
+#include "rewrite/layout.h"
+
+enum { LANES = O3_LAYOUT_LANES };
+
+typedef struct conv {
+  MlirOperation op;
+  MlirValue x, w, b; /* as plain 2-D */
+  o3_shape_t x_shape, w_shape, y_shape;
+  int64_t strides[2], dilations[2], pads[4], group;
+  int64_t channels, group_channels, outputs;
+} conv_t;
+
+/* ---- Reading ---- */
+
+/* One spatial dimension is the last of two. */
+static void widen(o3_shape_t *shape, MlirContext context) {
+  shape->dims[3] = shape->dims[2];
+  shape->dims[2] = o3_expr_const(context, 1);
+  shape->rank = 4;
+}
+
+static void read_window(conv_t *conv, int rank) {
+  int64_t values[4];
+  for (int i = 0; i < 2; ++i)
+    conv->strides[i] = conv->dilations[i] = 1, conv->pads[i] = conv->pads[2 + i] = 0;
+  o3_op_ints(conv->op, "strides", conv->strides + 2 - rank, 2);
+  o3_op_ints(conv->op, "dilations", conv->dilations + 2 - rank, 2);
+  o3_op_ints(conv->op, "pads", values, 4);
+  for (int i = 0; i < rank; ++i) {
+    conv->pads[2 - rank + i] = values[i];
+    conv->pads[4 - rank + i] = values[rank + i];
+  }
+}
+
+static bool read_shapes(conv_t *conv) {
+  conv->x = mlirOperationGetOperand(conv->op, 0);
+  conv->w = mlirOperationGetOperand(conv->op, 1);
+  if (mlirOperationGetNumOperands(conv->op) > 2) conv->b = mlirOperationGetOperand(conv->op, 2);
+  MlirValue y = mlirOperationGetResult(conv->op, 0);
+  if (!o3_layout_is_f32(conv->x) || !o3_layout_is_f32(conv->w) || !o3_layout_is_f32(y)) return false;
+  bool known = o3_layout_shape(conv->x, &conv->x_shape) && o3_layout_shape(conv->w, &conv->w_shape) &&
+               o3_layout_shape(y, &conv->y_shape);
+  if (!known || !o3_shape_is_static(&conv->w_shape) || !o3_layout_is_constant(conv->w)) return false;
+  if (!mlirValueIsNull(conv->b) && !o3_layout_is_constant(conv->b)) return false;
+  return conv->x_shape.rank == 3 || conv->x_shape.rank == 4;
+}
+
+static bool read_conv(MlirOperation op, conv_t *conv) {
+  *conv = (conv_t){.op = op, .group = o3_op_int(op, "group", 1)};
+  if (!read_shapes(conv)) return false;
+  read_window(conv, conv->x_shape.rank - 2);
+  conv->channels = o3_layout_size(&conv->x_shape, 1);
+  conv->outputs = o3_layout_size(&conv->w_shape, 0);
+  conv->group_channels = o3_layout_size(&conv->w_shape, 1);
+  for (int i = 0; i < conv->w_shape.rank; ++i) {
+    if (o3_layout_size(&conv->w_shape, i) <= 0) return false;
+  }
+  for (int i = 0; i < 4; ++i) {
+    if (conv->pads[i] < 0) return false;
+  }
+  return conv->channels > 0;
+}
+
+static bool is_depthwise(const conv_t *conv) {
+  return conv->group > 1 && conv->group == conv->channels && conv->outputs == conv->channels;
+}
+
+/* Groups of whole blocks stay apart. */
+static bool is_blocked(const conv_t *conv) {
+  return conv->group == 1 || (conv->group_channels % LANES == 0 && conv->outputs / conv->group % LANES == 0);
+}
+
+/* ---- Operands ---- */
+
+/* M C KH KW to M/16 C/c KH KW c 16; depthwise M 1 KH KW to M/16 KH KW 16. */
+static MlirValue pack_weights(o3_layout_t *self, const conv_t *conv, int64_t lanes) {
+  int64_t outputs = conv->outputs, channels = conv->group_channels;
+  MlirValue w = o3_layout_pad(self, conv->w, 0, o3_layout_round_up(outputs, LANES) - outputs, 0);
+  if (lanes) w = o3_layout_pad(self, w, 1, o3_layout_round_up(channels, lanes) - channels, 0);
+  w = o3_layout_split(self, w, 0, LANES);
+  if (lanes) {
+    w = o3_layout_split(self, w, 2, lanes);
+    return o3_layout_transpose(self, w, (int64_t[]){0, 2, 4, 5, 3, 1});
+  }
+  o3_shape_t shape;
+  w = o3_layout_transpose(self, w, (int64_t[]){0, 2, 3, 4, 1});
+  if (!o3_layout_shape(w, &shape)) return w;
+  for (int i = 1; i < 4; ++i) shape.dims[i] = shape.dims[i + 1];
+  shape.rank = 4;
+  return o3_layout_reshape(self, w, &shape);
+}
+
+static MlirValue pack_bias(o3_layout_t *self, const conv_t *conv) {
+  int64_t extra = o3_layout_round_up(conv->outputs, LANES) - conv->outputs;
+  return o3_layout_split(self, o3_layout_pad(self, conv->b, 0, extra, 0), 0, LANES);
+}
+
+static MlirValue build_conv(o3_layout_t *self, const conv_t *conv, const o3_shape_t *y_shape) {
+  bool depthwise = is_depthwise(conv);
+  MlirValue operands[3] = {o3_layout_pack(self, conv->x, !depthwise)};
+  o3_shape_t x_shape, shape;
+  MlirType element = o3_type_element(mlirValueGetType(conv->x));
+  if (!o3_layout_shape(operands[0], &x_shape)) return (MlirValue){0};
+  operands[1] = pack_weights(self, conv, depthwise ? 0 : o3_layout_size(&x_shape, 4));
+  if (!mlirValueIsNull(conv->b)) operands[2] = pack_bias(self, conv);
+  o3_layout_blocked_shape(self->context, y_shape, &shape);
+  const o3_attr_t attrs[] = {
+      {"strides", o3_attr_ints(self->context, 2, conv->strides)},
+      {"dilations", o3_attr_ints(self->context, 2, conv->dilations)},
+      {"pads", o3_attr_ints(self->context, 4, conv->pads)},
+      {"group", depthwise ? mlirAttributeGetNull() : o3_attr_i64(self->context, conv->group)}};
+  return o3_layout_op(self, depthwise ? "o3.depthwise_blocked" : "o3.conv_blocked", &shape, element,
+                      mlirValueIsNull(conv->b) ? 2 : 3, operands, 4, attrs);
+}
+
+MlirValue o3_layout_conv(o3_layout_t *self, MlirOperation op) {
+  conv_t conv;
+  if (!read_conv(op, &conv) || !(is_depthwise(&conv) || is_blocked(&conv))) return (MlirValue){0};
+  o3_shape_t y_shape = conv.y_shape;
+  bool one_dimension = y_shape.rank == 3;
+  if (one_dimension) {
+    widen(&conv.x_shape, self->context);
+    widen(&conv.w_shape, self->context);
+    widen(&y_shape, self->context);
+    conv.x = o3_layout_reshape(self, conv.x, &conv.x_shape);
+    conv.w = o3_layout_reshape(self, conv.w, &conv.w_shape);
+  }
+  MlirValue blocked = build_conv(self, &conv, &y_shape);
+  if (mlirValueIsNull(blocked)) return blocked;
+  MlirValue plain = o3_layout_unpack(self, blocked, &y_shape);
+  return one_dimension ? o3_layout_reshape(self, plain, &conv.y_shape) : plain;
+}
+
+/* ---- Matrix products ---- */
+
+MlirValue o3_layout_matmul(o3_layout_t *self, MlirOperation op) {
+  MlirValue a = mlirOperationGetOperand(op, 0), b = mlirOperationGetOperand(op, 1),
+            y = mlirOperationGetResult(op, 0);
+  o3_shape_t a_shape, b_shape, y_shape;
+  bool known = o3_layout_shape(a, &a_shape) && o3_layout_shape(b, &b_shape) && o3_layout_shape(y, &y_shape);
+  if (!known || b_shape.rank != 2 || a_shape.rank != y_shape.rank || !o3_layout_is_constant(b))
+    return (MlirValue){0};
+  int64_t depth = o3_layout_size(&b_shape, 0), columns = o3_layout_size(&b_shape, 1);
+  if (!o3_layout_is_f32(a) || !o3_layout_is_f32(b) || !o3_layout_is_f32(y) || depth <= 0 || columns <= 0)
+    return (MlirValue){0};
+  b = o3_layout_pad(self, b, 1, o3_layout_round_up(columns, LANES) - columns, 0);
+  b = o3_layout_transpose(self, o3_layout_split(self, b, 1, LANES), (int64_t[]){1, 0, 2});
+  MlirValue operands[2] = {a, b};
+  return o3_layout_op(self, "o3.matmul_packed", &y_shape, o3_type_element(mlirValueGetType(y)), 2, operands,
+                      0, NULL);
+}

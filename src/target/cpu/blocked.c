@@ -1,0 +1,490 @@
+/* Emission of blocked products (blocked.h).
+ *
+ *     scf.parallel (around, outer pixels, blocks in groups, inner pixels, pieces of the run)
+ *       tiles over the piece: call @o3k_f32_tile_...(...)
+ *       what follows the product, over the same piece while it is in the cache
+ *
+ * A task reads all of the depth for a piece of one row and one group of blocks; the weights of a group stay
+ * in the cache from task to task. A run that fits one piece is cut into tiles of nearly equal size: few
+ * pixels would leave the accumulators too few to hide the latency of an FMA.
+ */
+#include "target/cpu/blocked.h"
+
+#include <stdlib.h>
+
+#include "target/cpu/blocked_match.h"
+#include "target/cpu/cpu.h"
+#include "target/cpu/cpu_ir.h"
+#include "target/cpu/loops.h"
+#include "target/cpu/tile_text.h"
+
+enum { MAX_SIDES = 4 };
+/* A run of at most so many pixels is one piece. */
+enum { LONGEST_PIECE = 128 };
+
+typedef struct emitter {
+  o3_pass_env_t *env;
+  MlirModule module;
+  o3_blocked_t product;
+  o3_tile_t tile;               /* the full one */
+  int64_t run, piece;           /* pixels of the run (-1: known at run time) and of a piece */
+  int64_t blocks, last_columns; /* whole and partial ones; columns of the last, 16 for convolutions */
+  int num_before, num_after;
+  o3_blocked_side_t before[MAX_SIDES], after[MAX_SIDES];
+  int start;                     /* O3_TILE_ZERO, ... */
+  const o3_nest_operand_t *bias; /* of before[0] */
+} emitter_t;
+
+/* A task: where it is. */
+typedef struct task {
+  emitter_t *self;
+  MlirValue ivs[O3_IR_MAX_RANK]; /* of the product; the run's and the columns' are the first ones */
+  MlirValue run_from, run_to;    /* pixels of the run */
+  MlirValue block;               /* the first of the task */
+  o3_blocked_side_t *side;
+} task_t;
+
+/* ---- Tiles ---- */
+
+static o3_tile_t full_tile(const emitter_t *self) {
+  const o3_machine_t *machine = self->env->machine;
+  const o3_blocked_t *p = &self->product;
+  int lanes = machine->vector_bytes / 4;
+  lanes = lanes > O3_BLOCK_LANES ? O3_BLOCK_LANES : lanes;
+  bool wide = machine->vector_registers >= 32;
+  o3_tile_t tile = {.lanes = lanes, .blocks = 1, .x_step = p->x_step, .unroll = 1, .lanewise = p->lanewise};
+  tile.pixels = wide ? 14 : lanes == O3_BLOCK_LANES / 2 ? 6 : 2;
+  if (!p->lanewise) {
+    int64_t depth = p->depth[p->num_depth - 1].size;
+    if (wide && self->blocks > 1) tile.blocks = 2;
+    tile.unroll = depth % 4 == 0 ? 4 : depth % 3 == 0 ? 3 : depth % 2 == 0 ? 2 : 1;
+  }
+  return tile;
+}
+
+static o3_status_t add_tile(const emitter_t *self, const o3_tile_t *tile, const char *name) {
+  if (!mlirOperationIsNull(o3_module_func(self->module, name))) return NULL;
+  char *text = o3_tile_text(tile);
+  O3_TRY_ALLOC(text);
+  o3_status_t status = o3_cpu_add_functions(self->module, text, "tile");
+  free(text);
+  return status;
+}
+
+/* The loops of the depth from the outside; those that are missing have one turn. */
+static void depth_arguments(const emitter_t *self, o3_builder_t *b, MlirValue *arguments) {
+  const o3_blocked_t *p = &self->product;
+  int count = p->lanewise ? p->num_depth : p->num_depth - 1;
+  for (int i = 0; i < 3; ++i) {
+    int at = i - (3 - count);
+    const o3_blocked_depth_t *part = &p->depth[at < 0 ? 0 : at];
+    arguments[O3_TILE_N2 + 2 * i] = o3_build_index(b, at < 0 ? 1 : part->size);
+    arguments[O3_TILE_S2 + 2 * i] = at < 0           ? o3_build_index(b, 0)
+                                    : part->is_known ? o3_build_index(b, part->step)
+                                                     : o3_nest_step_value(p->x, part->dim, b);
+  }
+  arguments[O3_TILE_C] = o3_build_index(b, p->lanewise ? 1 : p->depth[p->num_depth - 1].size);
+}
+
+static int64_t depth_of(const emitter_t *self) {
+  int64_t depth = 1;
+  for (int i = 0; i < self->product.num_depth; ++i) depth *= self->product.depth[i].size;
+  return depth;
+}
+
+static int run_dim(const o3_blocked_t *p) { return p->pixels.count ? p->pixels.at[p->pixels.count - 1] : -1; }
+
+static MlirValue scaled(o3_builder_t *b, MlirValue base, MlirValue count, MlirValue step) {
+  return o3_build2(b, "arith.addi", base, o3_build2(b, "arith.muli", count, step));
+}
+
+/* Y's step from a pixel to the next and from a block to the next. */
+static MlirValue y_step(const emitter_t *self, o3_builder_t *b) {
+  int run = run_dim(&self->product);
+  return run < 0 ? o3_build_index(b, 0) : o3_nest_step_value(self->product.y, run, b);
+}
+
+static MlirValue y_next(const emitter_t *self, o3_builder_t *b) {
+  const o3_blocked_t *p = &self->product;
+  if (p->columns >= 0) return o3_build_index(b, O3_BLOCK_LANES);
+  return p->block < 0 ? o3_build_index(b, 0) : o3_nest_step_value(p->y, p->block, b);
+}
+
+/* W from a block to the next. */
+static int64_t w_next(const emitter_t *self) {
+  int64_t step = 0;
+  const o3_blocked_t *p = &self->product;
+  if (p->columns >= 0) return p->w->strides[0];
+  if (p->block >= 0) o3_nest_step(p->w, p->block, &step);
+  return step;
+}
+
+/* Where the lanes of the block |block| begin in the bias, which runs along blocks and lanes, or columns. */
+static void side_ivs(const task_t *task, const o3_blocked_side_t *side, o3_builder_t *b, MlirValue pixel,
+                     MlirValue block, MlirValue *ivs);
+
+static MlirValue bias_address(const task_t *task, o3_builder_t *b, MlirValue block) {
+  MlirValue ivs[O3_IR_MAX_RANK];
+  const o3_blocked_side_t *side = &task->self->before[0];
+  side_ivs(task, side, b, task->run_from, block, ivs);
+  return o3_nest_address(&side->nest, task->self->bias, b, ivs);
+}
+
+/* One call for |pixel| and those after it, and |block|. */
+static o3_status_t call_tile(const task_t *task, o3_builder_t *b, const o3_tile_t *tile, MlirValue pixel,
+                             MlirValue block) {
+  const emitter_t *self = task->self;
+  const o3_blocked_t *p = &self->product;
+  MlirValue a[O3_TILE_ARGUMENTS], zero = o3_build_index(b, 0), ivs[O3_IR_MAX_RANK];
+  for (int d = 0; d < p->nest.num_dims; ++d) ivs[d] = task->ivs[d];
+  if (run_dim(p) >= 0) ivs[run_dim(p)] = pixel;
+  if (p->block >= 0) ivs[p->block] = block;
+  MlirValue next = o3_build_index(b, w_next(self));
+  bool packed = p->columns >= 0;
+  a[O3_TILE_X] = p->x->flat;
+  a[O3_TILE_X_AT] = o3_nest_address(&p->nest, p->x, b, ivs);
+  a[O3_TILE_W] = p->w->flat;
+  a[O3_TILE_W_AT] = packed ? scaled(b, p->w->offset, block, next) : o3_nest_address(&p->nest, p->w, b, ivs);
+  a[O3_TILE_W_NEXT] = next;
+  a[O3_TILE_Y] = p->y->flat;
+  if (packed) ivs[p->columns] = o3_build2(b, "arith.muli", block, o3_build_index(b, O3_BLOCK_LANES));
+  a[O3_TILE_Y_AT] = o3_nest_address(&p->nest, p->y, b, ivs);
+  a[O3_TILE_Y_STEP] = y_step(self, b);
+  a[O3_TILE_Y_NEXT] = y_next(self, b);
+  a[O3_TILE_B] = self->bias ? self->bias->flat : p->w->flat;
+  a[O3_TILE_B_AT] = self->bias ? bias_address(task, b, block) : zero;
+  a[O3_TILE_START] = o3_build_index(b, self->start);
+  a[O3_TILE_COLS] = o3_build_index(b, self->last_columns);
+  depth_arguments(self, b, a);
+  char *name = o3_tile_name(tile);
+  O3_TRY_ALLOC(name);
+  o3_op_spec_t spec = {
+      .name = "func.call",
+      .num_operands = O3_TILE_ARGUMENTS,
+      .operands = a,
+      .num_attrs = 1,
+      .attrs = (o3_attr_t[]){{"callee", mlirFlatSymbolRefAttrGet(b->context, O3_STR(name))}}};
+  o3_build(b, &spec);
+  o3_status_t status = add_tile(self, tile, name);
+  free(name);
+  return status;
+}
+
+/* ---- A run of tiles ---- */
+
+typedef struct tiles {
+  const task_t *task;
+  o3_tile_t tile;
+  MlirValue block;
+} tiles_t;
+
+static o3_status_t tile_body(o3_builder_t *b, void *context, MlirValue pixel, const MlirValue *carried,
+                             MlirValue *next) {
+  const tiles_t *tiles = context;
+  (void)carried, (void)next;
+  return call_tile(tiles->task, b, &tiles->tile, pixel, tiles->block);
+}
+
+/* Tiles of |pixels| from |from| as long as they fit before |to|; |from| moves to the end of the last. */
+static o3_status_t build_tiles(tiles_t *tiles, o3_builder_t *b, int pixels, MlirValue *from, MlirValue to) {
+  MlirValue step = o3_build_index(b, pixels);
+  tiles->tile.pixels = pixels;
+  MlirValue count = o3_build2(b, "arith.divui", o3_build2(b, "arith.subi", to, *from), step);
+  MlirValue end = scaled(b, *from, count, step);
+  o3_for_t loop = {.lower = *from, .upper = end, .step = step, .body = tile_body, .context = tiles};
+  O3_TRY(o3_build_for(b, &loop, NULL));
+  *from = end;
+  return NULL;
+}
+
+/* One piece that is the whole run: tiles of two sizes that differ by one. */
+static o3_status_t build_whole_run(tiles_t *tiles, o3_builder_t *b, int64_t run) {
+  int most = tiles->tile.pixels;
+  int64_t count = (run + most - 1) / most, larger = run % count;
+  MlirValue from = o3_build_index(b, 0);
+  MlirValue middle = o3_build_index(b, larger * (run / count + 1)), end = o3_build_index(b, run);
+  if (larger) O3_TRY(build_tiles(tiles, b, (int)(run / count + 1), &from, middle));
+  return build_tiles(tiles, b, (int)(run / count), &from, end);
+}
+
+/* A piece of a longer run: full tiles, then what is left, of known size or by halves. */
+static o3_status_t build_piece(tiles_t *tiles, o3_builder_t *b, const emitter_t *self) {
+  MlirValue from = tiles->task->run_from, to = tiles->task->run_to;
+  int most = tiles->tile.pixels;
+  O3_TRY(build_tiles(tiles, b, most, &from, to));
+  if (self->run >= 0)
+    return self->run % most ? build_tiles(tiles, b, (int)(self->run % most), &from, to) : NULL;
+  for (int pixels = 8; pixels; pixels /= 2) {
+    if (pixels < most) O3_TRY(build_tiles(tiles, b, pixels, &from, to));
+  }
+  return NULL;
+}
+
+static o3_status_t build_run(const task_t *task, o3_builder_t *b, o3_tile_t tile, MlirValue block) {
+  const emitter_t *self = task->self;
+  tiles_t tiles = {task, tile, block};
+  if (self->run >= 0 && self->run <= self->piece) return build_whole_run(&tiles, b, self->run);
+  return build_piece(&tiles, b, self);
+}
+
+/* ---- The blocks of a task ---- */
+
+static o3_status_t full_blocks(o3_builder_t *b, void *context, MlirValue *yields) {
+  const task_t *task = context;
+  (void)yields;
+  return build_run(task, b, task->self->tile, task->block);
+}
+
+/* The last blocks: one by one, the last of all perhaps masked. */
+static o3_status_t last_blocks(o3_builder_t *b, void *context, MlirValue *yields) {
+  const task_t *task = context;
+  const emitter_t *self = task->self;
+  o3_tile_t tile = self->tile;
+  int64_t left = self->blocks % tile.blocks;
+  (void)yields;
+  left = left ? left : tile.blocks;
+  tile.blocks = 1;
+  for (int64_t i = 0; i < left; ++i) {
+    MlirValue block = o3_build2(b, "arith.addi", task->block, o3_build_index(b, i));
+    tile.masked = i + 1 == left && self->last_columns < O3_BLOCK_LANES;
+    O3_TRY(build_run(task, b, tile, block));
+  }
+  return NULL;
+}
+
+static o3_status_t build_blocks(task_t *task, o3_builder_t *b) {
+  const emitter_t *self = task->self;
+  bool even = self->blocks % self->tile.blocks == 0 && self->last_columns == O3_BLOCK_LANES;
+  if (even) return full_blocks(b, task, NULL);
+  int64_t whole = self->blocks - (self->last_columns < O3_BLOCK_LANES);
+  MlirValue end = o3_build2(b, "arith.addi", task->block, o3_build_index(b, self->tile.blocks));
+  o3_if_t branch = {.condition = o3_build_cmpi(b, O3_CMPI_ULE, end, o3_build_index(b, whole)),
+                    .then_body = full_blocks,
+                    .else_body = last_blocks,
+                    .context = task};
+  return o3_build_if(b, &branch, NULL);
+}
+
+/* ---- Ops around the product ---- */
+
+/* A place of the product's |dim| as places of the op's dims; the parts of a merged dim are one there, too. */
+static void side_ivs(const task_t *task, const o3_blocked_side_t *side, o3_builder_t *b, MlirValue pixel,
+                     MlirValue block, MlirValue *ivs) {
+  const o3_blocked_t *p = &task->self->product;
+  MlirValue zero = o3_build_index(b, 0);
+  for (int d = 0; d < side->nest.num_dims; ++d) ivs[d] = zero;
+  for (int d = 0; d < p->nest.num_dims; ++d) {
+    if (side->dims[d] < 0 || p->nest.merged_into[d] >= 0) continue;
+    MlirValue at = d == run_dim(p) ? pixel : d == p->block ? block : d == p->lane ? zero : task->ivs[d];
+    if (d == p->columns) at = o3_build2(b, "arith.muli", block, o3_build_index(b, O3_BLOCK_LANES));
+    ivs[side->dims[d]] = at;
+  }
+}
+
+typedef struct side_loops {
+  const task_t *task;
+  o3_blocked_side_t *side;
+  MlirValue block;
+} side_loops_t;
+
+/* The op for one pixel: lanes, or the columns of the task's blocks. */
+static o3_status_t side_pixel(o3_builder_t *b, void *context, MlirValue pixel, const MlirValue *carried,
+                              MlirValue *next) {
+  const side_loops_t *loops = context;
+  const emitter_t *self = loops->task->self;
+  const o3_blocked_t *p = &self->product;
+  o3_loops_frame_t frame = {.ranged = -1};
+  (void)carried, (void)next;
+  side_ivs(loops->task, loops->side, b, pixel, loops->block, frame.ivs);
+  for (int d = 0; d < p->nest.num_dims; ++d) {
+    if (loops->side->dims[d] >= 0) frame.fixed[loops->side->dims[d]] = d != p->lane && d != p->columns;
+  }
+  if (p->columns >= 0) {
+    int own = loops->side->dims[p->columns];
+    MlirValue lanes = o3_build_index(b, (int64_t)self->tile.blocks * O3_BLOCK_LANES);
+    frame.ranged = own;
+    frame.lower = frame.ivs[own];
+    frame.upper = o3_build2(b, "arith.minsi", o3_build2(b, "arith.addi", frame.lower, lanes),
+                            p->nest.size_values[p->columns]);
+  }
+  return o3_loops_build(&loops->side->nest, b, &frame);
+}
+
+static o3_status_t side_block(o3_builder_t *b, void *context, MlirValue block, const MlirValue *carried,
+                              MlirValue *next) {
+  side_loops_t *loops = context;
+  loops->block = block;
+  if (run_dim(&loops->task->self->product) < 0)
+    return side_pixel(b, loops, loops->task->run_from, carried, next);
+  o3_for_t pixels = {.lower = loops->task->run_from,
+                     .upper = loops->task->run_to,
+                     .step = o3_build_index(b, 1),
+                     .body = side_pixel,
+                     .context = loops};
+  return o3_build_for(b, &pixels, NULL);
+}
+
+static o3_status_t build_side(const task_t *task, o3_builder_t *b, o3_blocked_side_t *side) {
+  const emitter_t *self = task->self;
+  side_loops_t loops = {task, side, task->block};
+  if (self->product.block < 0) return side_block(b, &loops, task->block, NULL, NULL);
+  MlirValue end = o3_build2(b, "arith.addi", task->block, o3_build_index(b, self->tile.blocks));
+  o3_for_t blocks = {.lower = task->block,
+                     .upper = o3_build2(b, "arith.minsi", end, o3_build_index(b, self->blocks)),
+                     .step = o3_build_index(b, 1),
+                     .body = side_block,
+                     .context = &loops};
+  return o3_build_for(b, &blocks, NULL);
+}
+
+/* ---- Tasks ---- */
+
+static int64_t task_work(const emitter_t *self) {
+  double pixels = (double)(self->run < 0 || self->run > self->piece ? self->piece : self->run);
+  double work = pixels * (double)depth_of(self) * self->tile.blocks * O3_BLOCK_LANES / self->tile.lanes;
+  return work > 1e15 ? (int64_t)1e15 : (int64_t)work;
+}
+
+static MlirValue run_size(const emitter_t *self, o3_builder_t *b) {
+  int run = run_dim(&self->product);
+  return run < 0 ? o3_build_index(b, 1) : self->product.nest.size_values[run];
+}
+
+typedef struct grid {
+  int count;
+  MlirValue sizes[O3_IR_MAX_RANK + 1], steps[O3_IR_MAX_RANK + 1];
+  int dims[O3_IR_MAX_RANK + 1]; /* of the product; -1: blocks, -2: pieces of the run */
+} grid_t;
+
+static void add_axis(grid_t *grid, int dim, MlirValue size, MlirValue step) {
+  grid->sizes[grid->count] = size;
+  grid->steps[grid->count] = step;
+  grid->dims[grid->count++] = dim;
+}
+
+static void make_grid(const emitter_t *self, o3_builder_t *b, grid_t *grid) {
+  const o3_blocked_t *p = &self->product;
+  const MlirValue *sizes = p->nest.size_values;
+  MlirValue one = o3_build_index(b, 1);
+  int rows = p->pixels.count - 1; /* the last of them is inside of the blocks */
+  for (int i = 0; i < p->around.count; ++i) add_axis(grid, p->around.at[i], sizes[p->around.at[i]], one);
+  for (int i = 0; i + 1 < rows; ++i) add_axis(grid, p->pixels.at[i], sizes[p->pixels.at[i]], one);
+  add_axis(grid, -1, o3_build_index(b, self->blocks), o3_build_index(b, self->tile.blocks));
+  if (rows > 0) add_axis(grid, p->pixels.at[rows - 1], sizes[p->pixels.at[rows - 1]], one);
+  add_axis(grid, -2, run_size(self, b), o3_build_index(b, self->piece));
+}
+
+static o3_status_t build_task(task_t *task, o3_builder_t *b) {
+  emitter_t *self = task->self;
+  bool only_bias = self->bias || self->start == O3_TILE_ZERO;
+  for (int i = 0; !only_bias && i < self->num_before; ++i) O3_TRY(build_side(task, b, &self->before[i]));
+  O3_TRY(build_blocks(task, b));
+  for (int i = 0; i < self->num_after; ++i) O3_TRY(build_side(task, b, &self->after[i]));
+  return NULL;
+}
+
+static o3_status_t build(emitter_t *self, o3_builder_t *b) {
+  grid_t grid = {0};
+  MlirValue at[O3_IR_MAX_RANK + 1];
+  task_t task = {.self = self};
+  make_grid(self, b, &grid);
+  o3_builder_t in = o3_cpu_parallel(b, grid.count, grid.sizes, grid.steps, task_work(self), at);
+  MlirValue zero = o3_build_index(&in, 0);
+  for (int d = 0; d < self->product.nest.num_dims; ++d) task.ivs[d] = zero;
+  for (int i = 0; i < grid.count; ++i) {
+    if (grid.dims[i] >= 0) task.ivs[grid.dims[i]] = at[i];
+    if (grid.dims[i] == -1) task.block = at[i];
+    if (grid.dims[i] == -2) task.run_from = at[i];
+  }
+  MlirValue end = o3_build2(&in, "arith.addi", task.run_from, o3_build_index(&in, self->piece));
+  task.run_to = o3_build2(&in, "arith.minsi", end, run_size(self, &in));
+  return build_task(&task, &in);
+}
+
+/* ---- The kernel ---- */
+
+/* A copy of one input that does not depend on pixels is a bias, and zeros are zeros. */
+static void read_start(emitter_t *self) {
+  const o3_blocked_t *p = &self->product;
+  self->start = O3_TILE_OLD;
+  if (self->num_before != 1) return;
+  const o3_nest_t *nest = &self->before[0].nest;
+  const int *dims = self->before[0].dims;
+  MlirValue yielded = mlirOperationGetOperand(mlirBlockGetTerminator(nest->body), 0);
+  MlirOperation def = o3_value_def(yielded);
+  if (!mlirOperationIsNull(def) && o3_op_is(def, "arith.constant")) {
+    bool zero = mlirFloatAttrGetValueDouble(o3_op_attr(def, "value")) == 0;
+    if (zero) self->start = O3_TILE_ZERO;
+    return;
+  }
+  const o3_nest_operand_t *input = &nest->operands[0];
+  if (nest->num_inputs != 1 || !mlirValueEqual(yielded, mlirBlockGetArgument(nest->body, 0))) return;
+  int64_t lane = 0, block = O3_BLOCK_LANES;
+  bool fits = o3_nest_step(input, dims[p->columns >= 0 ? p->columns : p->lane], &lane) && lane == 1;
+  if (p->block >= 0) fits = fits && o3_nest_step(input, dims[p->block], &block) && block == O3_BLOCK_LANES;
+  for (int i = 0; i < p->pixels.count; ++i) fits = fits && !o3_nest_uses(input, dims[p->pixels.at[i]]);
+  if (fits) self->bias = input, self->start = O3_TILE_BIAS;
+}
+
+static void read_sizes(emitter_t *self) {
+  const o3_blocked_t *p = &self->product;
+  int run = run_dim(p);
+  self->run = run < 0 ? 1 : p->nest.sizes[run];
+  self->last_columns = O3_BLOCK_LANES;
+  self->blocks = p->block < 0 ? 1 : p->nest.sizes[p->block];
+  if (p->columns >= 0) {
+    int64_t columns = p->nest.sizes[p->columns];
+    self->blocks = p->w->sizes[0];
+    if (columns % O3_BLOCK_LANES) self->last_columns = columns % O3_BLOCK_LANES;
+  }
+  self->tile = full_tile(self);
+  int64_t tiles = LONGEST_PIECE / self->tile.pixels;
+  self->piece = self->run >= 0 && self->run <= LONGEST_PIECE ? LONGEST_PIECE : tiles * self->tile.pixels;
+}
+
+static o3_status_t read_sides(const o3_blocked_t *p, int count, const MlirOperation *ops,
+                              o3_blocked_side_t *sides) {
+  for (int i = 0; i < count; ++i) {
+    const char *why = o3_blocked_read_side(p, ops[i], &sides[i]);
+    if (why)
+      return o3_status_create(O3_STATUS_INTERNAL,
+                              "op '%.*s' is in the kernel of a product that cannot take it: %s",
+                              O3_STR_ARGS(o3_op_label(ops[i])), why);
+  }
+  return NULL;
+}
+
+bool o3_blocked_takes(MlirOperation op) {
+  static _Thread_local o3_blocked_t product;
+  return o3_blocked_match(op, &product);
+}
+
+const char *o3_blocked_refuse_epilogue(MlirOperation op, MlirOperation other) {
+  static _Thread_local o3_blocked_t product;
+  static _Thread_local o3_blocked_side_t side;
+  if (!o3_blocked_match(op, &product)) return "the register tiles do not take the product";
+  return o3_blocked_read_side(&product, other, &side);
+}
+
+o3_status_t o3_blocked_emit(o3_pass_env_t *env, MlirModule module, const o3_product_kernel_t *kernel) {
+  static _Thread_local emitter_t self;
+  self = (emitter_t){
+      .env = env, .module = module, .num_before = kernel->num_before, .num_after = kernel->num_after};
+  if (!o3_blocked_match(kernel->product, &self.product))
+    return o3_status_create(O3_STATUS_INTERNAL, "op '%.*s' is no product in blocks",
+                            O3_STR_ARGS(o3_op_label(kernel->product)));
+  O3_TRY(read_sides(&self.product, kernel->num_before, kernel->before, self.before));
+  O3_TRY(read_sides(&self.product, kernel->num_after, kernel->after, self.after));
+  MlirOperation last = kernel->num_after ? kernel->after[kernel->num_after - 1] : kernel->product;
+  o3_builder_t b = o3_builder_before(last);
+  read_sizes(&self);
+  read_start(&self);
+  o3_nest_flatten(&self.product.nest, &b);
+  for (int i = 0; i < self.num_before; ++i) o3_nest_flatten(&self.before[i].nest, &b);
+  for (int i = 0; i < self.num_after; ++i) o3_nest_flatten(&self.after[i].nest, &b);
+  O3_TRY(build(&self, &b));
+  mlirOperationDestroy(kernel->product);
+  for (int i = 0; i < kernel->num_before; ++i) mlirOperationDestroy(kernel->before[i]);
+  for (int i = 0; i < kernel->num_after; ++i) mlirOperationDestroy(kernel->after[i]);
+  return NULL;
+}

@@ -1,0 +1,16 @@
+/* Products whose weights have 16 lanes innermost: convolutions in channel blocks, depthwise ones, matrix
+ * products with packed weights. They run on the register tiles of tile_text.h. */
+#ifndef O3_TARGET_CPU_BLOCKED_H
+#define O3_TARGET_CPU_BLOCKED_H
+
+#include "target/cpu/product.h"
+
+/* Whether |op|, on tensors or buffers, is such a product. */
+bool o3_blocked_takes(MlirOperation op);
+/* Why |op|, which computes each element of the product's result from itself and others, cannot follow. */
+const char *o3_blocked_refuse_epilogue(MlirOperation product, MlirOperation op);
+/* As o3_product_emit, for a product that o3_blocked_takes. */
+o3_status_t o3_blocked_emit(o3_pass_env_t *env, MlirModule module, const o3_product_kernel_t *kernel)
+    O3_MUST_USE;
+
+#endif

@@ -1,0 +1,175 @@
+/* Recognition goes by the access maps alone: a dim is lanes, a block, a pixel, around all or part of the
+ * depth by the operands that it appears in. Pixels that X and Y walk as one are merged into one run. */
+#include "target/cpu/blocked_match.h"
+
+#include <string.h>
+
+#include "target/cpu/product.h"
+#include "target/cpu/tile_text.h"
+
+static void push(o3_blocked_dims_t *dims, int dim) { dims->at[dims->count++] = dim; }
+
+static bool is_f32(const o3_nest_t *nest) {
+  for (int i = 0; i < nest->num_operands; ++i) {
+    MlirType type = mlirValueGetType(nest->operands[i].value);
+    if (!nest->operands[i].is_memref || !mlirTypeIsAF32(o3_type_element(type))) return false;
+  }
+  return true;
+}
+
+/* ---- Weights ---- */
+
+static int64_t step_of(const o3_nest_operand_t *operand, int dim) {
+  int64_t step;
+  return o3_nest_step(operand, dim, &step) ? step : -1;
+}
+
+/* The dim of (n floordiv 16, k, n mod 16), or -1. */
+static int packed_columns(const o3_nest_operand_t *w) {
+  if (w->num_terms != 3 || w->sizes[2] != O3_BLOCK_LANES || !w->is_contiguous) return -1;
+  MlirAffineExpr block = w->all_exprs[0], lane = w->all_exprs[2];
+  if (!mlirAffineExprIsAFloorDiv(block) || !mlirAffineExprIsAMod(lane)) return -1;
+  MlirAffineExpr n = mlirAffineBinaryOpExprGetLHS(block);
+  bool same = mlirAffineExprIsADim(n) && mlirAffineExprEqual(n, mlirAffineBinaryOpExprGetLHS(lane)) &&
+              mlirAffineExprEqual(mlirAffineBinaryOpExprGetRHS(block), mlirAffineBinaryOpExprGetRHS(lane));
+  MlirAffineExpr by = mlirAffineBinaryOpExprGetRHS(block);
+  if (!same || !mlirAffineExprIsAConstant(by) || mlirAffineConstantExprGetValue(by) != O3_BLOCK_LANES)
+    return -1;
+  return (int)mlirAffineDimExprGetPosition(n);
+}
+
+/* ---- Dims ---- */
+
+static bool is_lane(const o3_blocked_t *p, int d) {
+  return p->nest.sizes[d] == O3_BLOCK_LANES && step_of(p->w, d) == 1 && step_of(p->y, d) == 1;
+}
+
+static bool sort_parallel(o3_blocked_t *p, int d, bool x, bool w) {
+  if (d == p->columns) return !x && step_of(p->y, d) == 1;
+  if (w && p->columns < 0 && p->lane < 0 && is_lane(p, d) && (!x || step_of(p->x, d) == 1)) {
+    p->lane = d;
+    p->lanewise = x;
+  } else if (x && w) {
+    push(&p->around, d);
+  } else if (x) {
+    push(&p->pixels, d);
+  } else if (w && p->block < 0) {
+    p->block = d;
+  } else {
+    return false;
+  }
+  return true;
+}
+
+static bool add_depth(o3_blocked_t *p, int d) {
+  o3_blocked_depth_t part = {.size = p->nest.sizes[d], .dim = d};
+  part.is_known = o3_nest_step(p->x, d, &part.step);
+  if (part.size < 1 || p->num_depth == O3_BLOCKED_MAX_DEPTH) return false;
+  p->depth[p->num_depth++] = part;
+  return true;
+}
+
+static bool sort_dims(o3_blocked_t *p) {
+  for (int d = 0; d < p->nest.num_dims; ++d) {
+    bool x = o3_nest_uses(p->x, d), w = o3_nest_uses(p->w, d), y = o3_nest_uses(p->y, d);
+    bool linear = o3_nest_is_linear(p->x, d) && o3_nest_is_linear(p->y, d) &&
+                  (d == p->columns || step_of(p->w, d) >= 0);
+    if (!linear || p->nest.reduction[d] == y) return false;
+    bool fits = y ? sort_parallel(p, d, x, w) : w && add_depth(p, d);
+    if (!fits) return false;
+  }
+  return p->num_depth && (p->columns >= 0 || p->lane >= 0);
+}
+
+/* ---- Depth ---- */
+
+/* Weights are walked in order: each loop's step is what is inside of it. */
+static bool is_contiguous(const o3_blocked_t *p) {
+  int64_t inside = O3_BLOCK_LANES;
+  for (int i = p->num_depth - 1; i >= 0; --i) {
+    if (step_of(p->w, p->depth[i].dim) != inside) return false;
+    inside *= p->depth[i].size;
+  }
+  return true;
+}
+
+/* Loops over which X is contiguous too become one: the last of the window and the channels, mostly. */
+static void merge_depth(o3_blocked_t *p) {
+  for (int i = p->num_depth - 2; i >= 0; --i) {
+    o3_blocked_depth_t *outer = &p->depth[i], *inner = &p->depth[i + 1];
+    bool one = outer->is_known && inner->is_known && outer->step == inner->step * inner->size;
+    if (!one) continue;
+    inner->size *= outer->size;
+    memmove(outer, inner, (size_t)(p->num_depth - i - 1) * sizeof(*outer));
+    --p->num_depth;
+  }
+}
+
+/* A tile has three loops around the channels; lanewise ones have no channels. */
+static bool fits_tile(const o3_blocked_t *p) {
+  const o3_blocked_depth_t *last = &p->depth[p->num_depth - 1];
+  return p->lanewise ? p->num_depth < O3_BLOCKED_MAX_DEPTH : last->is_known && last->step == 1;
+}
+
+/* ---- Pixels ---- */
+
+static bool merge_run(o3_blocked_t *p) {
+  o3_blocked_dims_t *pixels = &p->pixels;
+  while (pixels->count > 1) {
+    const int pair[2] = {pixels->at[pixels->count - 2], pixels->at[pixels->count - 1]};
+    if (!o3_nest_merge_dims(&p->nest, 2, pair)) break;
+    pixels->at[--pixels->count - 1] = pair[1];
+  }
+  return !pixels->count || o3_nest_step(p->x, pixels->at[pixels->count - 1], &p->x_step);
+}
+
+bool o3_blocked_match(MlirOperation op, o3_blocked_t *p) {
+  memset(p, 0, sizeof(*p));
+  if (!o3_nest_read_any(op, &p->nest)) return false;
+  const o3_nest_t *nest = &p->nest;
+  if (nest->num_inputs != 2 || nest->num_operands != 3 || !o3_product_is_multiply_add(nest) || !is_f32(nest))
+    return false;
+  p->x = &nest->operands[0], p->w = &nest->operands[1], p->y = &nest->operands[2];
+  p->lane = p->block = -1;
+  p->columns = packed_columns(p->w);
+  if (!sort_dims(p) || !is_contiguous(p)) return false;
+  merge_depth(p);
+  return fits_tile(p) && merge_run(p);
+}
+
+/* ---- Ops around it ---- */
+
+static int position_of(const o3_nest_operand_t *operand, int dim) {
+  for (int r = 0; r < operand->num_terms; ++r) {
+    MlirAffineExpr expr = operand->all_exprs[r];
+    if (mlirAffineExprIsADim(expr) && mlirAffineDimExprGetPosition(expr) == dim) return r;
+  }
+  return -1;
+}
+
+/* The dims that the run was merged from must be one for the op, too. */
+static bool merge_side_run(const o3_blocked_t *p, o3_blocked_side_t *side) {
+  int run = p->pixels.count ? p->pixels.at[p->pixels.count - 1] : -1, parts[O3_IR_MAX_RANK], count = 0;
+  for (int d = 0; d < p->nest.num_dims; ++d) {
+    if (run >= 0 && (d == run || p->nest.merged_into[d] == run)) parts[count++] = side->dims[d];
+  }
+  return o3_nest_merge_dims(&side->nest, count, parts);
+}
+
+const char *o3_blocked_read_side(const o3_blocked_t *p, MlirOperation op, o3_blocked_side_t *side) {
+  if (!o3_nest_read_any(op, &side->nest)) return "its access maps are not those of loops over the result";
+  const o3_nest_operand_t *out = &side->nest.operands[side->nest.num_inputs];
+  for (int d = 0; d < p->nest.num_dims; ++d) {
+    int position = position_of(p->y, d);
+    MlirAffineExpr expr = position < 0 ? (MlirAffineExpr){0} : out->all_exprs[position];
+    side->dims[d] = expr.ptr && mlirAffineExprIsADim(expr) ? (int)mlirAffineDimExprGetPosition(expr) : -1;
+    if (position >= 0 && side->dims[d] < 0) return "it does not walk the result as the product does";
+  }
+  if (p->columns >= 0) {
+    for (int i = 0; i < side->nest.num_operands; ++i) {
+      if (!o3_nest_is_linear(&side->nest.operands[i], side->dims[p->columns]))
+        return "an input is not linear in the columns";
+    }
+  }
+  return merge_side_run(p, side) ? NULL : "an input does not run along the pixels as the result does";
+}

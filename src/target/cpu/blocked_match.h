@@ -1,0 +1,48 @@
+/* Inside the emitter of blocked products: what a product is, and how the ops around it walk its result. */
+#ifndef O3_TARGET_CPU_BLOCKED_MATCH_H
+#define O3_TARGET_CPU_BLOCKED_MATCH_H
+
+#include "target/cpu/nest.h"
+
+enum { O3_BLOCKED_MAX_DEPTH = 4 };
+
+typedef struct o3_blocked_dims {
+  int count;
+  int at[O3_IR_MAX_RANK];
+} o3_blocked_dims_t;
+
+/* A loop of the sums; outermost first, the weights are contiguous over all of them. */
+typedef struct o3_blocked_depth {
+  int64_t size;
+  int dim;       /* of which it is, or is the innermost part */
+  bool is_known; /* whether the step is constant */
+  int64_t step;  /* elements of X */
+} o3_blocked_depth_t;
+
+/* The dims of a product, by who uses them. */
+typedef struct o3_blocked {
+  o3_nest_t nest;
+  const o3_nest_operand_t *x, *w, *y;
+  bool lanewise;            /* X has lanes too */
+  int lane;                 /* 16 of them; -1 for packed columns */
+  int columns;              /* packed: the dim n, whose block is n / 16 and whose lane is n mod 16; else -1 */
+  int block;                /* blocks of lanes, in W and Y; -1 when there is one */
+  o3_blocked_dims_t pixels; /* in X and Y; the last is the run, of constant step in X */
+  o3_blocked_dims_t around; /* in all three */
+  int64_t x_step;           /* of the run; 0 when there is none */
+  int num_depth;
+  o3_blocked_depth_t depth[O3_BLOCKED_MAX_DEPTH];
+} o3_blocked_t;
+
+bool o3_blocked_match(MlirOperation op, o3_blocked_t *product);
+
+/* An op on the elements of the product's result. */
+typedef struct o3_blocked_side {
+  o3_nest_t nest;
+  int dims[O3_IR_MAX_RANK]; /* for each dim of the product: that of the op, or -1 */
+} o3_blocked_side_t;
+
+/* NULL, or why the op does not fit. */
+const char *o3_blocked_read_side(const o3_blocked_t *product, MlirOperation op, o3_blocked_side_t *side);
+
+#endif

@@ -1,0 +1,289 @@
+/* The accumulators stay in registers while three loops and k run; steps between pixels are constants, so that
+ * all pixels are addressed from one pointer. Functions are not inlined: a layer only has loops that call
+ * them, and layers that differ in sizes alone share them, which keeps compile time flat. */
+#include "target/cpu/tile_text.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/strbuf.h"
+
+typedef struct writer {
+  o3_strbuf_t *text;
+  const o3_tile_t *tile;
+  int vectors; /* of a pixel */
+  int next;    /* number of the next name */
+} writer_t;
+
+static int per_block(const o3_tile_t *tile) { return O3_BLOCK_LANES / tile->lanes; }
+
+char *o3_tile_name(const o3_tile_t *tile) {
+  o3_strbuf_t name = O3_STRBUF_INIT;
+  o3_strbuf_printf(&name, "o3k_f32_%s%s_%dx%d_s%lld_u%d", tile->lanewise ? "lanes" : "tile",
+                   tile->masked ? "_masked" : "", tile->pixels, tile->blocks * O3_BLOCK_LANES,
+                   (long long)tile->x_step, tile->unroll);
+  if (name.failed) o3_strbuf_deinit(&name);
+  return name.text;
+}
+
+/* ---- Pieces ---- */
+
+static int count(const writer_t *w) { return w->tile->pixels * w->vectors; }
+
+static void list_types(writer_t *w) {
+  for (int i = 0; i < count(w); ++i)
+    o3_strbuf_printf(w->text, "%svector<%dxf32>", i ? ", " : "", w->tile->lanes);
+}
+
+static void list_values(writer_t *w, const char *prefix) {
+  for (int i = 0; i < count(w); ++i) o3_strbuf_printf(w->text, "%s%%%s%d", i ? ", " : "", prefix, i);
+}
+
+static void yield(writer_t *w, const char *prefix) {
+  o3_strbuf_puts(w->text, "scf.yield ");
+  list_values(w, prefix);
+  o3_strbuf_puts(w->text, " : ");
+  list_types(w);
+  o3_strbuf_puts(w->text, "\n");
+}
+
+/* %<result> = %<base> + |offset|, under a number of its own: returns it. */
+static int add_constant(writer_t *w, const char *base, int64_t offset) {
+  int id = w->next++;
+  o3_strbuf_printf(w->text, "%%k%d = arith.constant %lld : index\n%%t%d = arith.addi %%%s, %%k%d : index\n",
+                   id, (long long)offset, id, base, id);
+  return id;
+}
+
+/* The lanes that exist of vector |v|. */
+static void mask(writer_t *w, const char *name, int v) {
+  int id = w->next++;
+  o3_strbuf_printf(w->text,
+                   "%%k%d = arith.constant %d : index\n%%t%d = arith.subi %%cols, %%k%d : index\n"
+                   "%%%s = vector.create_mask %%t%d : vector<%dxi1>\n",
+                   id, v * w->tile->lanes, id, id, name, id, w->tile->lanes);
+}
+
+static void load(writer_t *w, const char *result, const char *memref, int at, int v) {
+  int lanes = w->tile->lanes;
+  if (!w->tile->masked) {
+    o3_strbuf_printf(w->text, "%%%s = vector.load %%%s[%%t%d] : memref<?xf32>, vector<%dxf32>\n", result,
+                     memref, at, lanes);
+    return;
+  }
+  char name[32];
+  snprintf(name, sizeof(name), "m%d", w->next++);
+  mask(w, name, v);
+  o3_strbuf_printf(w->text,
+                   "%%%s = vector.maskedload %%%s[%%t%d], %%%s, %%zero : memref<?xf32>, vector<%dxi1>, "
+                   "vector<%dxf32> into vector<%dxf32>\n",
+                   result, memref, at, name, lanes, lanes, lanes);
+}
+
+/* ---- What the sums start at ---- */
+
+/* %y<p>_<j>: where pixel p and block j lie in Y. */
+static void y_addresses(writer_t *w) {
+  o3_strbuf_puts(w->text, "%y0_0 = arith.addi %y, %c0 : index\n");
+  for (int p = 0; p < w->tile->pixels; ++p) {
+    if (p) o3_strbuf_printf(w->text, "%%y%d_0 = arith.addi %%y%d_0, %%y_step : index\n", p, p - 1);
+    for (int j = 1; j < w->tile->blocks; ++j)
+      o3_strbuf_printf(w->text, "%%y%d_%d = arith.addi %%y%d_%d, %%y_next : index\n", p, j, p, j - 1);
+  }
+}
+
+static int y_address(writer_t *w, int p, int v) {
+  char base[32];
+  snprintf(base, sizeof(base), "y%d_%d", p, v / per_block(w->tile));
+  return add_constant(w, base, v % per_block(w->tile) * w->tile->lanes);
+}
+
+static void load_old(writer_t *w) {
+  for (int i = 0; i < count(w); ++i) {
+    char name[32];
+    int at = y_address(w, i / w->vectors, i % w->vectors);
+    snprintf(name, sizeof(name), "old%d", i);
+    load(w, name, "Y", at, i % w->vectors);
+  }
+}
+
+static void load_bias(writer_t *w) {
+  for (int v = 0; v < w->vectors; ++v) {
+    char name[32];
+    int at = add_constant(w, "b", v * w->tile->lanes);
+    snprintf(name, sizeof(name), "bias%d", v);
+    load(w, name, "B", at, v);
+  }
+}
+
+/* The same |v| vectors for each pixel. */
+static void yield_vectors(writer_t *w, const char *prefix, bool numbered) {
+  o3_strbuf_puts(w->text, "scf.yield ");
+  for (int i = 0; i < count(w); ++i) {
+    o3_strbuf_printf(w->text, "%s%%%s", i ? ", " : "", prefix);
+    if (numbered) o3_strbuf_printf(w->text, "%d", i % w->vectors);
+  }
+  o3_strbuf_puts(w->text, " : ");
+  list_types(w);
+  o3_strbuf_puts(w->text, "\n");
+}
+
+static void start(writer_t *w) {
+  o3_strbuf_printf(w->text,
+                   "%%c1 = arith.constant %d : index\n%%c2 = arith.constant %d : index\n"
+                   "%%is_old = arith.cmpi eq, %%start, %%c2 : index\n"
+                   "%%is_bias = arith.cmpi eq, %%start, %%c1 : index\n%%init:%d = scf.if %%is_old -> (",
+                   O3_TILE_BIAS, O3_TILE_OLD, count(w));
+  list_types(w);
+  o3_strbuf_puts(w->text, ") {\n");
+  load_old(w);
+  yield(w, "old");
+  o3_strbuf_printf(w->text, "} else {\n%%new:%d = scf.if %%is_bias -> (", count(w));
+  list_types(w);
+  o3_strbuf_puts(w->text, ") {\n");
+  load_bias(w);
+  yield_vectors(w, "bias", true);
+  o3_strbuf_puts(w->text, "} else {\n");
+  yield_vectors(w, "zero", false);
+  o3_strbuf_puts(w->text, "}\n");
+  yield(w, "new#");
+  o3_strbuf_puts(w->text, "}\n");
+}
+
+/* ---- The loops ---- */
+
+/* Opens the loop |name| from 0 to %|limit|, which carries the sums %|from|* as %<name>_*. */
+static void open_loop(writer_t *w, const char *name, const char *limit, const char *step, const char *from) {
+  o3_strbuf_printf(w->text, "%%r_%s:%d = scf.for %%%s = %%c0 to %%%s step %%%s iter_args(", name, count(w),
+                   name, limit, step);
+  for (int i = 0; i < count(w); ++i)
+    o3_strbuf_printf(w->text, "%s%%%s_%d = %%%s%d", i ? ", " : "", name, i, from, i);
+  o3_strbuf_puts(w->text, ") -> (");
+  list_types(w);
+  o3_strbuf_puts(w->text, ") {\n");
+}
+
+/* %w<j>: block j's weights of this turn. */
+static void weight_pointers(writer_t *w) {
+  o3_strbuf_puts(w->text, "%wk = arith.muli %k, %width : index\n%wp0 = arith.addi %w_turn, %wk : index\n");
+  for (int j = 1; j < w->tile->blocks; ++j)
+    o3_strbuf_printf(w->text, "%%wp%d = arith.addi %%wp%d, %%w_next : index\n", j, j - 1);
+}
+
+static void load_weights(writer_t *w, int u) {
+  for (int v = 0; v < w->vectors; ++v) {
+    char base[32];
+    snprintf(base, sizeof(base), "wp%d", v / per_block(w->tile));
+    int at = add_constant(w, base, (int64_t)u * O3_BLOCK_LANES + v % per_block(w->tile) * w->tile->lanes);
+    o3_strbuf_printf(w->text, "%%wv%d_%d = vector.load %%W[%%t%d] : memref<?xf32>, vector<%dxf32>\n", u, v,
+                     at, w->tile->lanes);
+  }
+}
+
+/* %xv<u>_<p>_<v>: what is multiplied by vector v of the weights. */
+static void load_pixel(writer_t *w, int u, int p) {
+  int lanes = w->tile->lanes;
+  for (int v = 0; v < w->vectors; ++v) {
+    if (w->tile->lanewise) {
+      int at = add_constant(w, "xk", p * w->tile->x_step + v * lanes);
+      o3_strbuf_printf(w->text, "%%xv%d_%d_%d = vector.load %%X[%%t%d] : memref<?xf32>, vector<%dxf32>\n", u,
+                       p, v, at, lanes);
+    } else if (v == 0) {
+      int at = add_constant(w, "xk", p * w->tile->x_step + u);
+      o3_strbuf_printf(w->text,
+                       "%%xs%d_%d = memref.load %%X[%%t%d] : memref<?xf32>\n"
+                       "%%xv%d_%d = vector.broadcast %%xs%d_%d : f32 to vector<%dxf32>\n",
+                       u, p, at, u, p, u, p, lanes);
+    }
+  }
+}
+
+static void multiply(writer_t *w, int u) {
+  for (int p = 0; p < w->tile->pixels; ++p) {
+    load_pixel(w, u, p);
+    for (int v = 0; v < w->vectors; ++v) {
+      int i = p * w->vectors + v;
+      o3_strbuf_printf(w->text, "%%s%d_%d = vector.fma %%xv%d_%d", u + 1, i, u, p);
+      if (w->tile->lanewise) o3_strbuf_printf(w->text, "_%d", v);
+      o3_strbuf_printf(w->text, ", %%wv%d_%d, ", u, v);
+      if (u) o3_strbuf_printf(w->text, "%%s%d_%d", u, i);
+      if (!u) o3_strbuf_printf(w->text, "%%k_%d", i);
+      o3_strbuf_printf(w->text, " : vector<%dxf32>\n", w->tile->lanes);
+    }
+  }
+}
+
+static void loops(writer_t *w) {
+  char last[16];
+  open_loop(w, "i2", "n2", "c1", "init#");
+  o3_strbuf_puts(w->text, "%x2m = arith.muli %i2, %s2 : index\n%x2 = arith.addi %x, %x2m : index\n");
+  open_loop(w, "i1", "n1", "c1", "i2_");
+  o3_strbuf_puts(w->text,
+                 "%x1m = arith.muli %i1, %s1 : index\n%x1 = arith.addi %x2, %x1m : index\n"
+                 "%q2 = arith.muli %i2, %n1 : index\n%q1 = arith.addi %q2, %i1 : index\n");
+  open_loop(w, "i0", "n0", "c1", "i1_");
+  o3_strbuf_puts(w->text,
+                 "%x0m = arith.muli %i0, %s0 : index\n%x0 = arith.addi %x1, %x0m : index\n"
+                 "%q0m = arith.muli %q1, %n0 : index\n%q0 = arith.addi %q0m, %i0 : index\n"
+                 "%qk = arith.muli %q0, %c : index\n%qw = arith.muli %qk, %width : index\n"
+                 "%w_turn = arith.addi %w, %qw : index\n");
+  open_loop(w, "k", "c", "unroll", "i0_");
+  o3_strbuf_puts(w->text, "%xk = arith.addi %x0, %k : index\n");
+  weight_pointers(w);
+  for (int u = 0; u < w->tile->unroll; ++u) {
+    load_weights(w, u);
+    multiply(w, u);
+  }
+  snprintf(last, sizeof(last), "s%d_", w->tile->unroll);
+  yield(w, last);
+  o3_strbuf_puts(w->text, "}\n");
+  static const char *const RESULTS[] = {"r_k#", "r_i0#", "r_i1#"};
+  for (int i = 0; i < 3; ++i) {
+    yield(w, RESULTS[i]);
+    o3_strbuf_puts(w->text, "}\n");
+  }
+}
+
+static void store(writer_t *w) {
+  int lanes = w->tile->lanes;
+  for (int i = 0; i < count(w); ++i) {
+    int at = y_address(w, i / w->vectors, i % w->vectors);
+    if (!w->tile->masked) {
+      o3_strbuf_printf(w->text, "vector.store %%r_i2#%d, %%Y[%%t%d] : memref<?xf32>, vector<%dxf32>\n", i, at,
+                       lanes);
+      continue;
+    }
+    char name[32];
+    snprintf(name, sizeof(name), "m%d", w->next++);
+    mask(w, name, i % w->vectors);
+    o3_strbuf_printf(w->text,
+                     "vector.maskedstore %%Y[%%t%d], %%%s, %%r_i2#%d : memref<?xf32>, vector<%dxi1>, "
+                     "vector<%dxf32>\n",
+                     at, name, i, lanes, lanes);
+  }
+}
+
+char *o3_tile_text(const o3_tile_t *tile) {
+  o3_strbuf_t text = O3_STRBUF_INIT;
+  writer_t w = {.text = &text, .tile = tile, .vectors = tile->blocks * per_block(tile)};
+  char *name = o3_tile_name(tile);
+  if (!name) return NULL;
+  o3_strbuf_printf(
+      &text,
+      "module {\nfunc.func private @%s(%%X: memref<?xf32>, %%x: index, %%W: memref<?xf32>, %%w: index,\n"
+      "%%w_next: index, %%Y: memref<?xf32>, %%y: index, %%y_step: index, %%y_next: index,\n"
+      "%%B: memref<?xf32>, %%b: index, %%start: index, %%n2: index, %%s2: index, %%n1: index,\n"
+      "%%s1: index, %%n0: index, %%s0: index, %%c: index, %%cols: index)\n"
+      "attributes {passthrough = [\"noinline\"]} {\n%%c0 = arith.constant 0 : index\n"
+      "%%width = arith.constant %d : index\n%%unroll = arith.constant %d : index\n"
+      "%%zero = arith.constant dense<0.0> : vector<%dxf32>\n",
+      name, O3_BLOCK_LANES, tile->unroll, tile->lanes);
+  free(name);
+  y_addresses(&w);
+  start(&w);
+  loops(&w);
+  store(&w);
+  o3_strbuf_puts(&text, "return\n}\n}\n");
+  if (text.failed) o3_strbuf_deinit(&text);
+  return text.text;
+}

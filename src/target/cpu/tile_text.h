@@ -1,0 +1,62 @@
+/* Register tiles of blocked products as MLIR functions: some pixels times 16-lane blocks of weights, f32.
+ *
+ *     Y[p, j, l] (=|+=) sum over i2, i1, i0, k of X[p, i2, i1, i0, k] * W[j, ((i2 * n1 + i1) * n0 + i0) * c +
+ * k, l]
+ *
+ * The convolution in channel blocks is one of these (i2: block of channels, i1, i0: window, k: channel), a
+ * matrix product with packed weights another (k only). Lanewise tiles are depthwise: X has lanes too, and no
+ * k.
+ */
+#ifndef O3_TARGET_CPU_TILE_TEXT_H
+#define O3_TARGET_CPU_TILE_TEXT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Lanes of a block: channels of the blocked layout, columns of packed weights. */
+enum { O3_BLOCK_LANES = 16 };
+
+typedef struct o3_tile {
+  int lanes;      /* elements of a vector register; divides O3_BLOCK_LANES */
+  int blocks;     /* j */
+  int pixels;     /* p */
+  int64_t x_step; /* elements of X from a pixel to the next */
+  int unroll;     /* turns of k in one; c is a multiple of it */
+  bool lanewise;
+  bool masked; /* one block, of which only the lanes below %cols exist in Y and B */
+} o3_tile_t;
+
+/* What the sums start at. */
+enum { O3_TILE_ZERO, O3_TILE_BIAS, O3_TILE_OLD };
+
+/* Arguments of a tile, all index but the memrefs, which are memref<?xf32>. */
+typedef enum o3_tile_argument {
+  O3_TILE_X,
+  O3_TILE_X_AT, /* of pixel 0 */
+  O3_TILE_W,
+  O3_TILE_W_AT,
+  O3_TILE_W_NEXT, /* from a block to the next */
+  O3_TILE_Y,
+  O3_TILE_Y_AT,
+  O3_TILE_Y_STEP, /* from a pixel to the next */
+  O3_TILE_Y_NEXT, /* from a block to the next */
+  O3_TILE_B,
+  O3_TILE_B_AT,  /* the lanes of block 0; the next block's follow */
+  O3_TILE_START, /* O3_TILE_ZERO, ... */
+  O3_TILE_N2,
+  O3_TILE_S2, /* sizes of i2, i1, i0 and their steps in X */
+  O3_TILE_N1,
+  O3_TILE_S1,
+  O3_TILE_N0,
+  O3_TILE_S0,
+  O3_TILE_C, /* size of k */
+  O3_TILE_COLS,
+  O3_TILE_ARGUMENTS
+} o3_tile_argument_t;
+
+/* The function's name, e.g. "o3k_f32_tile_14x32_s16_u4", and a module with it; malloc'ed, NULL when memory is
+ * out. */
+char *o3_tile_name(const o3_tile_t *tile);
+char *o3_tile_text(const o3_tile_t *tile);
+
+#endif

@@ -1,0 +1,199 @@
+/* Products on blocked layouts (ir/ops.def), each one contraction.
+ *
+ *     conv_blocked       n, [group], block of m, oh, ow, lane of m | block of c, kh, kw, lane of c
+ *     depthwise_blocked  n, block, oh, ow, lane | kh, kw
+ *     matmul_packed      batch..., m, n | k        (weights: block n / 16, k, lane n mod 16)
+ *
+ * Padding is a copy, sums start at the bias.
+ */
+#include "target/ref/window.h"
+
+enum { LANES = 16 };
+
+typedef struct blocked {
+  o3_lw_window_t window;
+  o3_shape_t x_shape, w_shape, y_shape;
+  MlirValue x, w, y;
+} blocked_t;
+
+static void product_body(const o3_body_args_t *in) {
+  MlirValue product = o3_build2(in->builder, "arith.mulf", in->args[0], in->args[1]);
+  in->results[0] = o3_build2(in->builder, "arith.addf", product, in->args[2]);
+}
+
+static void same_body(const o3_body_args_t *in) { in->results[0] = in->args[0]; }
+
+/* y: N x blocks x OH x OW x lanes, full of the bias (blocks x lanes) or zeros. */
+static MlirValue start(o3_lw_t *lw, const o3_shape_t *shape, MlirOperation op, const MlirValue *operands) {
+  MlirType element = o3_lw_new_element(op, 0);
+  if (mlirOperationGetNumOperands(op) < 3)
+    return o3_lw_fill(lw, shape, o3_lw_scalar(&lw->builder, element, 0));
+  o3_generic_t generic = {.op = op,
+                          .iterators = "ppppp",
+                          .num_inputs = 1,
+                          .inputs = {operands[2]},
+                          .num_outputs = 1,
+                          .outputs = {o3_lw_empty(lw, shape, element)},
+                          .maps = {o3_lw_projection(lw, 5, 2, (int64_t[]){1, 4}), o3_lw_identity(lw, 5)},
+                          .body = same_body};
+  MlirValue y;
+  o3_lw_generic(lw, &generic, &y);
+  return y;
+}
+
+typedef struct halo {
+  MlirValue x, sizes[2], zero;
+  const o3_lw_window_t *window;
+} halo_t;
+
+/* Read at the nearest position, and not used where that is another. */
+static void halo_body(const o3_body_args_t *in) {
+  const halo_t *halo = in->context;
+  o3_builder_t *b = in->builder;
+  MlirValue position[5], first = o3_build_index(b, 0), one = o3_build_index(b, 1), inside = {0};
+  for (int i = 0; i < 5; ++i) position[i] = o3_lw_index(b, i);
+  for (int i = 0; i < 2; ++i) {
+    MlirValue at = o3_build2(b, "arith.subi", position[2 + i], o3_build_index(b, halo->window->lows[i]));
+    MlirValue last = o3_build2(b, "arith.subi", halo->sizes[i], one);
+    MlirValue fits = o3_build_cmpi(b, O3_CMPI_ULT, at, halo->sizes[i]);
+    inside = i ? o3_build2(b, "arith.andi", inside, fits) : fits;
+    position[2 + i] = o3_build2(b, "arith.maxsi", o3_build2(b, "arith.minsi", at, last), first);
+  }
+  in->results[0] = o3_build_select(b, inside, o3_lw_extract(b, halo->x, 5, position), halo->zero);
+}
+
+/* x: N x blocks x H x W x lanes, with a border of zeros. One op that writes each element once. */
+static void pad(o3_lw_t *lw, blocked_t *self) {
+  MlirType element = o3_type_element(mlirValueGetType(self->x));
+  halo_t halo = {.x = self->x, .window = &self->window, .zero = o3_lw_scalar(&lw->builder, element, 0)};
+  int64_t border = 0;
+  for (int i = 0; i < 2; ++i) {
+    int64_t around = self->window.lows[i] + self->window.highs[i];
+    halo.sizes[i] = o3_lw_size(lw, self->x_shape.dims[2 + i]);
+    self->x_shape.dims[2 + i] = o3_expr_add(self->x_shape.dims[2 + i], o3_expr_const(lw->context, around));
+    border += around;
+  }
+  if (border) self->x = o3_lw_generate(lw, &self->x_shape, element, halo_body, &halo);
+}
+
+static void read(o3_lw_t *lw, MlirOperation op, const MlirValue *operands, blocked_t *self) {
+  *self = (blocked_t){.x = operands[0], .w = operands[1]};
+  o3_lw_window_read(op, &self->window);
+  o3_lw_operand_shape(lw, op, 0, &self->x_shape);
+  o3_lw_operand_shape(lw, op, 1, &self->w_shape);
+  o3_lw_result_shape(lw, op, 0, &self->y_shape);
+  self->y = start(lw, &self->y_shape, op, operands);
+  pad(lw, self);
+}
+
+/* ---- Loops ---- */
+
+typedef struct loops {
+  MlirContext context;
+  int count; /* of all */
+} loops_t;
+
+static MlirAffineExpr loop(const loops_t *loops, int i) { return mlirAffineDimExprGet(loops->context, i); }
+
+/* o * stride + k * dilation */
+static MlirAffineExpr position(const loops_t *loops, const o3_lw_window_t *window, int i, int o, int k) {
+  MlirAffineExpr stride = o3_expr_const(loops->context, window->strides[i]);
+  MlirAffineExpr dilation = o3_expr_const(loops->context, window->dilations[i]);
+  return mlirAffineAddExprGet(mlirAffineMulExprGet(loop(loops, o), stride),
+                              mlirAffineMulExprGet(loop(loops, k), dilation));
+}
+
+static MlirAffineMap map(const loops_t *loops, int count, MlirAffineExpr *exprs) {
+  return mlirAffineMapGet(loops->context, loops->count, 0, count, exprs);
+}
+
+static MlirValue contract(o3_lw_t *lw, MlirOperation op, const blocked_t *self, const char *iterators,
+                          const MlirAffineMap *maps) {
+  o3_generic_t generic = {.op = op,
+                          .iterators = iterators,
+                          .num_inputs = 2,
+                          .inputs = {self->x, self->w},
+                          .num_outputs = 1,
+                          .outputs = {self->y},
+                          .maps = {maps[0], maps[1], maps[2]},
+                          .body = product_body,
+                          .kernel = "blocked"};
+  MlirValue y;
+  o3_lw_generic(lw, &generic, &y);
+  return y;
+}
+
+static MlirValue conv(o3_lw_t *lw, MlirOperation op, const blocked_t *self) {
+  loops_t l = {lw->context, 9};
+  enum { N, M, OH, OW, ML, C, KH, KW, CL };
+  const o3_lw_window_t *window = &self->window;
+  MlirAffineExpr h = position(&l, window, 0, OH, KH), w = position(&l, window, 1, OW, KW);
+  MlirAffineExpr xs[] = {loop(&l, N), loop(&l, C), h, w, loop(&l, CL)};
+  MlirAffineExpr ws[] = {loop(&l, M), loop(&l, C), loop(&l, KH), loop(&l, KW), loop(&l, CL), loop(&l, ML)};
+  MlirAffineMap maps[] = {map(&l, 5, xs), map(&l, 6, ws),
+                          o3_lw_projection(lw, 9, 5, (int64_t[]){N, M, OH, OW, ML})};
+  return contract(lw, op, self, "ppppprrrr", maps);
+}
+
+static MlirValue conv_grouped(o3_lw_t *lw, MlirOperation op, blocked_t *self, int64_t group) {
+  loops_t l = {lw->context, 10};
+  enum { N, G, M, OH, OW, ML, C, KH, KW, CL };
+  const o3_lw_window_t *window = &self->window;
+  self->x = o3_lw_split_dim(lw, self->x, 1, group, &self->x_shape);
+  self->w = o3_lw_split_dim(lw, self->w, 0, group, &self->w_shape);
+  self->y = o3_lw_split_dim(lw, self->y, 1, group, &self->y_shape);
+  MlirAffineExpr h = position(&l, window, 0, OH, KH), w = position(&l, window, 1, OW, KW);
+  MlirAffineExpr xs[] = {loop(&l, N), loop(&l, G), loop(&l, C), h, w, loop(&l, CL)};
+  MlirAffineExpr ws[] = {loop(&l, G),  loop(&l, M),  loop(&l, C), loop(&l, KH),
+                         loop(&l, KW), loop(&l, CL), loop(&l, ML)};
+  MlirAffineMap maps[] = {map(&l, 6, xs), map(&l, 7, ws),
+                          o3_lw_projection(lw, 10, 6, (int64_t[]){N, G, M, OH, OW, ML})};
+  MlirValue y = contract(lw, op, self, "pppppprrrr", maps);
+  return o3_lw_join_dims(lw, y, 1, &self->y_shape);
+}
+
+o3_status_t o3_lower_conv_blocked(o3_lw_t *lw, MlirOperation op, const MlirValue *operands,
+                                  MlirValue *results) {
+  blocked_t self;
+  int64_t group = o3_op_int(op, "group", 1);
+  read(lw, op, operands, &self);
+  results[0] = group == 1 ? conv(lw, op, &self) : conv_grouped(lw, op, &self, group);
+  return NULL;
+}
+
+o3_status_t o3_lower_depthwise_blocked(o3_lw_t *lw, MlirOperation op, const MlirValue *operands,
+                                       MlirValue *results) {
+  loops_t l = {lw->context, 7};
+  enum { N, C, OH, OW, L, KH, KW };
+  blocked_t self;
+  read(lw, op, operands, &self);
+  MlirAffineExpr h = position(&l, &self.window, 0, OH, KH), w = position(&l, &self.window, 1, OW, KW);
+  MlirAffineExpr xs[] = {loop(&l, N), loop(&l, C), h, w, loop(&l, L)};
+  MlirAffineExpr ws[] = {loop(&l, C), loop(&l, KH), loop(&l, KW), loop(&l, L)};
+  MlirAffineMap maps[] = {map(&l, 5, xs), map(&l, 4, ws),
+                          o3_lw_projection(lw, 7, 5, (int64_t[]){N, C, OH, OW, L})};
+  results[0] = contract(lw, op, &self, "ppppprr", maps);
+  return NULL;
+}
+
+/* ---- Matrix products ---- */
+
+o3_status_t o3_lower_matmul_packed(o3_lw_t *lw, MlirOperation op, const MlirValue *operands,
+                                   MlirValue *results) {
+  static const char ITERATORS[] = "ppppppppppppppppr";
+  blocked_t self = {.x = operands[0], .w = operands[1]};
+  o3_lw_result_shape(lw, op, 0, &self.y_shape);
+  int rank = self.y_shape.rank;
+  loops_t l = {lw->context, rank + 1};
+  self.y = o3_lw_fill(lw, &self.y_shape, o3_lw_scalar(&lw->builder, o3_lw_new_element(op, 0), 0));
+  MlirAffineExpr lanes = o3_expr_const(lw->context, LANES), n = loop(&l, rank - 1), xs[O3_IR_MAX_RANK],
+                 ys[O3_IR_MAX_RANK];
+  MlirAffineExpr ws[] = {mlirAffineFloorDivExprGet(n, lanes), loop(&l, rank), mlirAffineModExprGet(n, lanes)};
+  for (int i = 0; i < rank; ++i) {
+    ys[i] = loop(&l, i);
+    xs[i] = i < rank - 1 ? ys[i] : loop(&l, rank);
+  }
+  MlirAffineMap maps[] = {map(&l, rank, xs), map(&l, 3, ws), map(&l, rank, ys)};
+  results[0] = contract(lw, op, &self, ITERATORS + O3_IR_MAX_RANK - rank, maps);
+  return NULL;
+}

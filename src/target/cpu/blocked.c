@@ -189,6 +189,7 @@ static o3_status_t tile_body(o3_builder_t *b, void *context, MlirValue pixel, co
 static o3_status_t build_tiles(tiles_t *tiles, o3_builder_t *b, int pixels, MlirValue *from, MlirValue to) {
   MlirValue step = o3_build_index(b, pixels);
   tiles->tile.pixels = pixels;
+  tiles->tile.x_step = pixels == 1 ? 0 : tiles->task->self->product.x_step;
   MlirValue count = o3_build2(b, "arith.divui", o3_build2(b, "arith.subi", to, *from), step);
   MlirValue end = scaled(b, *from, count, step);
   o3_for_t loop = {.lower = *from, .upper = end, .step = step, .body = tile_body, .context = tiles};

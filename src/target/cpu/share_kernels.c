@@ -47,10 +47,11 @@ static o3_status_t share(share_t *self, MlirOperation func) {
 
 static o3_status_t rename_use(MlirOperation op, void *context) {
   share_t *self = context;
-  if (!o3_op_is(op, "func.constant")) return NULL;
-  MlirStringRef name = mlirFlatSymbolRefAttrGetValue(o3_op_attr(op, "value"));
+  const char *attr = o3_op_is(op, "func.constant") ? "value" : o3_op_is(op, "func.call") ? "callee" : NULL;
+  if (!attr) return NULL;
+  MlirStringRef name = mlirFlatSymbolRefAttrGetValue(o3_op_attr(op, attr));
   const char *to = o3_str_map_get(self->shared, name.data, name.length);
-  if (to) o3_op_attr_set(op, "value", mlirFlatSymbolRefAttrGet(self->context, O3_STR(to)));
+  if (to) o3_op_attr_set(op, attr, mlirFlatSymbolRefAttrGet(self->context, O3_STR(to)));
   return NULL;
 }
 

@@ -17,6 +17,7 @@
 #include "target/cpu/cpu_ir.h"
 #include "target/cpu/loops.h"
 #include "target/cpu/tile_text.h"
+#include "target/cpu/vector_body.h"
 
 enum { MAX_SIDES = 4 };
 /* A run of at most so many pixels is one piece. */
@@ -46,19 +47,35 @@ typedef struct task {
 
 /* ---- Tiles ---- */
 
+/* With 32 registers. Long runs take many pixels of one block, whose operands come straight from memory; a run
+ * that would leave few pixels, or two unequal halves, takes two blocks. Rows of a matrix lie far apart and may
+ * share a set of the cache: few of them, and three blocks. */
+static void wide_tile(const emitter_t *self, o3_tile_t *tile) {
+  enum { REGISTERS = 28, TWO_BLOCKS = 13, THREE_BLOCKS = 8 };
+  int64_t run = self->run;
+  bool is_short = run >= 0 && (run < TWO_BLOCKS || (run > REGISTERS && run < 2 * REGISTERS));
+  tile->pixels = REGISTERS;
+  if (self->product.columns >= 0 && self->blocks >= 3) {
+    tile->blocks = 3;
+    tile->pixels = THREE_BLOCKS;
+  } else if (is_short && self->blocks >= 2) {
+    tile->blocks = 2;
+    tile->pixels = TWO_BLOCKS;
+  }
+}
+
 static o3_tile_t full_tile(const emitter_t *self) {
   const o3_machine_t *machine = self->env->machine;
   const o3_blocked_t *p = &self->product;
   int lanes = machine->vector_bytes / 4;
   lanes = lanes > O3_BLOCK_LANES ? O3_BLOCK_LANES : lanes;
-  bool wide = machine->vector_registers >= 32;
   o3_tile_t tile = {.lanes = lanes, .blocks = 1, .x_step = p->x_step, .unroll = 1, .lanewise = p->lanewise};
+  bool wide = machine->vector_registers >= 32;
   tile.pixels = wide ? 14 : lanes == O3_BLOCK_LANES / 2 ? 6 : 2;
-  if (!p->lanewise) {
-    int64_t depth = p->depth[p->num_depth - 1].size;
-    if (wide && self->blocks > 1) tile.blocks = 2;
-    tile.unroll = depth % 4 == 0 ? 4 : depth % 3 == 0 ? 3 : depth % 2 == 0 ? 2 : 1;
-  }
+  if (p->lanewise) return tile;
+  int64_t depth = p->depth[p->num_depth - 1].size;
+  tile.unroll = depth % 4 == 0 ? 4 : depth % 3 == 0 ? 3 : depth % 2 == 0 ? 2 : 1;
+  if (wide) wide_tile(self, &tile);
   return tile;
 }
 
@@ -288,33 +305,84 @@ typedef struct side_loops {
   MlirValue block;
 } side_loops_t;
 
+/* The lanes of one pixel, a register at a time. */
+static MlirValue load_lanes(const emitter_t *self, const o3_blocked_side_t *side, o3_builder_t *b, int index,
+                            MlirValue address) {
+  const o3_nest_operand_t *operand = &side->nest.operands[index];
+  MlirType element = o3_type_element(mlirValueGetType(operand->flat));
+  int64_t step;
+  if (!o3_nest_step(operand, side->dims[self->product.lane], &step) || step == 0)
+    return o3_vector_broadcast(b, self->tile.lanes,
+                               o3_build1(b, "memref.load", element, O3_VALUES(operand->flat, address)));
+  return o3_build1(b, "vector.load", o3_vector_type(self->tile.lanes, element),
+                   O3_VALUES(operand->flat, address));
+}
+
+static o3_status_t side_vectors(const side_loops_t *loops, o3_builder_t *b, MlirValue pixel) {
+  const emitter_t *self = loops->task->self;
+  const o3_blocked_side_t *side = loops->side;
+  const o3_nest_t *nest = &side->nest;
+  MlirValue ivs[O3_IR_MAX_RANK], arguments[O3_NEST_MAX_OPERANDS], yields[O3_NEST_MAX_OPERANDS], address = {0};
+  side_ivs(loops->task, side, b, pixel, loops->block, ivs);
+  for (int lane = 0; lane < O3_BLOCK_LANES; lane += self->tile.lanes) {
+    ivs[side->dims[self->product.lane]] = o3_build_index(b, lane);
+    for (int i = 0; i < nest->num_operands; ++i) {
+      const o3_nest_operand_t *operand = &nest->operands[i];
+      if (operand->is_memref) address = o3_nest_address(nest, operand, b, ivs);
+      arguments[i] = operand->is_memref ? load_lanes(self, side, b, i, address)
+                                        : o3_vector_broadcast(b, self->tile.lanes, operand->value);
+    }
+    O3_TRY(o3_vector_body_build(nest, b, self->tile.lanes, arguments, yields));
+    o3_build0(b, "vector.store", O3_VALUES(yields[0], nest->operands[nest->num_inputs].flat, address));
+  }
+  return NULL;
+}
+
+/* The loops of the op around its innermost one are at |pixel|. */
+static o3_status_t side_scalars(const side_loops_t *loops, o3_builder_t *b, MlirValue pixel, int ranged,
+                                MlirValue lower, MlirValue upper) {
+  const emitter_t *self = loops->task->self;
+  const o3_blocked_t *p = &self->product;
+  o3_loops_frame_t frame = {.ranged = ranged, .lower = lower, .upper = upper};
+  side_ivs(loops->task, loops->side, b, pixel, loops->block, frame.ivs);
+  for (int d = 0; d < p->nest.num_dims; ++d) {
+    if (loops->side->dims[d] >= 0) frame.fixed[loops->side->dims[d]] = d != p->lane && d != p->columns;
+  }
+  return o3_loops_build(&loops->side->nest, b, &frame);
+}
+
 /* The op for one pixel: lanes, or the columns of the task's blocks. */
 static o3_status_t side_pixel(o3_builder_t *b, void *context, MlirValue pixel, const MlirValue *carried,
                               MlirValue *next) {
   const side_loops_t *loops = context;
   const emitter_t *self = loops->task->self;
   const o3_blocked_t *p = &self->product;
-  o3_loops_frame_t frame = {.ranged = -1};
+  MlirValue none = {0};
   (void)carried, (void)next;
-  side_ivs(loops->task, loops->side, b, pixel, loops->block, frame.ivs);
-  for (int d = 0; d < p->nest.num_dims; ++d) {
-    if (loops->side->dims[d] >= 0) frame.fixed[loops->side->dims[d]] = d != p->lane && d != p->columns;
-  }
-  if (p->columns >= 0) {
-    int own = loops->side->dims[p->columns];
-    MlirValue lanes = o3_build_index(b, (int64_t)self->tile.blocks * O3_BLOCK_LANES);
-    frame.ranged = own;
-    frame.lower = frame.ivs[own];
-    frame.upper = o3_build2(b, "arith.minsi", o3_build2(b, "arith.addi", frame.lower, lanes),
-                            p->nest.size_values[p->columns]);
-  }
-  return o3_loops_build(&loops->side->nest, b, &frame);
+  if (loops->side->vectors) return side_vectors(loops, b, pixel);
+  if (p->columns < 0) return side_scalars(loops, b, pixel, -1, none, none);
+  MlirValue width = o3_build_index(b, O3_BLOCK_LANES);
+  MlirValue lanes = o3_build_index(b, (int64_t)self->tile.blocks * O3_BLOCK_LANES);
+  MlirValue lower = o3_build2(b, "arith.muli", loops->block, width);
+  MlirValue end = o3_build2(b, "arith.addi", lower, lanes);
+  MlirValue upper = o3_build2(b, "arith.minsi", end, p->nest.size_values[p->columns]);
+  return side_scalars(loops, b, pixel, loops->side->dims[p->columns], lower, upper);
+}
+
+/* The lanes of all pixels of the piece, as one loop. */
+static o3_status_t side_merged(const side_loops_t *loops, o3_builder_t *b) {
+  const task_t *task = loops->task;
+  MlirValue lanes = o3_build_index(b, O3_BLOCK_LANES);
+  return side_scalars(loops, b, task->run_from, loops->side->dims[task->self->product.lane],
+                      o3_build2(b, "arith.muli", task->run_from, lanes),
+                      o3_build2(b, "arith.muli", task->run_to, lanes));
 }
 
 static o3_status_t side_block(o3_builder_t *b, void *context, MlirValue block, const MlirValue *carried,
                               MlirValue *next) {
   side_loops_t *loops = context;
   loops->block = block;
+  if (loops->side->merged) return side_merged(loops, b);
   if (run_dim(&loops->task->self->product) < 0)
     return side_pixel(b, loops, loops->task->run_from, carried, next);
   o3_for_t pixels = {.lower = loops->task->run_from,

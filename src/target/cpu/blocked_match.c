@@ -6,6 +6,7 @@
 
 #include "target/cpu/product.h"
 #include "target/cpu/tile_text.h"
+#include "target/cpu/vector_body.h"
 
 static void push(o3_blocked_dims_t *dims, int dim) { dims->at[dims->count++] = dim; }
 
@@ -156,6 +157,23 @@ static bool merge_side_run(const o3_blocked_t *p, o3_blocked_side_t *side) {
   return o3_nest_merge_dims(&side->nest, count, parts);
 }
 
+static bool takes_vectors(const o3_blocked_t *p, const o3_blocked_side_t *side) {
+  if (p->lane < 0 || !o3_vector_body_fits(&side->nest)) return false;
+  for (int i = 0; i < side->nest.num_operands; ++i) {
+    const o3_nest_operand_t *operand = &side->nest.operands[i];
+    int64_t step = operand->is_memref ? step_of(operand, side->dims[p->lane]) : 0;
+    if (step != 0 && step != 1) return false;
+  }
+  return true;
+}
+
+/* Scalar loops should be long. */
+static bool merge_lanes(const o3_blocked_t *p, o3_blocked_side_t *side) {
+  if (p->lane < 0 || !p->pixels.count) return false;
+  const int pair[2] = {side->dims[p->pixels.at[p->pixels.count - 1]], side->dims[p->lane]};
+  return o3_nest_merge_dims(&side->nest, 2, pair);
+}
+
 const char *o3_blocked_read_side(const o3_blocked_t *p, MlirOperation op, o3_blocked_side_t *side) {
   if (!o3_nest_read_any(op, &side->nest)) return "its access maps are not those of loops over the result";
   const o3_nest_operand_t *out = &side->nest.operands[side->nest.num_inputs];
@@ -171,5 +189,8 @@ const char *o3_blocked_read_side(const o3_blocked_t *p, MlirOperation op, o3_blo
         return "an input is not linear in the columns";
     }
   }
-  return merge_side_run(p, side) ? NULL : "an input does not run along the pixels as the result does";
+  if (!merge_side_run(p, side)) return "an input does not run along the pixels as the result does";
+  side->vectors = takes_vectors(p, side);
+  side->merged = !side->vectors && merge_lanes(p, side);
+  return NULL;
 }

@@ -40,6 +40,8 @@ bool o3_blocked_match(MlirOperation op, o3_blocked_t *product);
 typedef struct o3_blocked_side {
   o3_nest_t nest;
   int dims[O3_IR_MAX_RANK]; /* for each dim of the product: that of the op, or -1 */
+  bool vectors; /* of lanes: its body is arithmetic, and its operands are contiguous along them or constant */
+  bool merged;  /* its operands walk the run and the lanes as one, which is the dim of the lanes */
 } o3_blocked_side_t;
 
 /* NULL, or why the op does not fit. */

@@ -22,6 +22,7 @@
 #include "target/cpu/cpu.h"
 #include "target/cpu/cpu_ir.h"
 #include "target/cpu/gemm_text.h"
+#include "target/cpu/halo.h"
 #include "target/cpu/loops.h"
 #include "target/cpu/product.h"
 
@@ -438,7 +439,10 @@ static o3_status_t replace_product(MlirOperation op, void *context) {
   static _Thread_local sides_t none;
   contract_t *self = context;
   product_t product;
+  bool done;
   if (!o3_nest_read(op, &nest)) return NULL;
+  O3_TRY(o3_halo_emit(self->env, op, &done));
+  if (done) return NULL;
   if (o3_blocked_takes(op)) {
     const o3_product_kernel_t alone = {.product = op};
     return o3_blocked_emit(self->env, self->module, &alone);

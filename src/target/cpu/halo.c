@@ -168,12 +168,14 @@ static o3_status_t run(halo_t *self, o3_builder_t *b, MlirValue from, MlirValue 
 static o3_status_t inside_row(o3_builder_t *b, void *context, MlirValue *yields) {
   halo_t *self = context;
   int r = self->from_rank - 2;
-  MlirValue zero = o3_build_index(b, 0), start = o3_build_index(b, self->lows[r]);
-  MlirValue end = o3_build2(b, "arith.addi", start, dim_of(b, self->from, r));
+  MlirValue zero = o3_build_index(b, 0), width = dim_of(b, self->to, self->rank - 2);
+  MlirValue start = o3_build2(b, "arith.minsi", o3_build_index(b, self->lows[r]), width);
+  MlirValue end = o3_build2(b, "arith.addi", o3_build_index(b, self->lows[r]), dim_of(b, self->from, r));
+  end = o3_build2(b, "arith.minsi", end, width);
   (void)yields;
   O3_TRY(run(self, b, zero, start, border_pixel));
   O3_TRY(run(self, b, start, end, copy_pixel));
-  return run(self, b, end, dim_of(b, self->to, self->rank - 2), border_pixel);
+  return run(self, b, end, width, border_pixel);
 }
 
 static o3_status_t outside_row(o3_builder_t *b, void *context, MlirValue *yields) {

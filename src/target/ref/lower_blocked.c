@@ -6,6 +6,7 @@
  *
  * Padding is a copy, sums start at the bias.
  */
+#include "base/check.h"
 #include "target/ref/window.h"
 
 enum { LANES = 16 };
@@ -62,28 +63,42 @@ static void halo_body(const o3_body_args_t *in) {
   in->results[0] = o3_build_select(b, inside, o3_lw_extract(b, halo->x, 5, position), halo->zero);
 }
 
-/* x: N x blocks x H x W x lanes, with a border of zeros. One op that writes each element once. */
-static void pad(o3_lw_t *lw, blocked_t *self) {
-  MlirType element = o3_type_element(mlirValueGetType(self->x));
-  halo_t halo = {.x = self->x, .window = &self->window, .zero = o3_lw_scalar(&lw->builder, element, 0)};
-  int64_t border = 0;
-  for (int i = 0; i < 2; ++i) {
-    int64_t around = self->window.lows[i] + self->window.highs[i];
-    halo.sizes[i] = o3_lw_size(lw, self->x_shape.dims[2 + i]);
-    self->x_shape.dims[2 + i] = o3_expr_add(self->x_shape.dims[2 + i], o3_expr_const(lw->context, around));
-    border += around;
-  }
-  if (border) self->x = o3_lw_generate(lw, &self->x_shape, element, halo_body, &halo);
+/* The size of x that windows are read from. A single window reads what it covers and no more: upstream drops
+ * its dim, and wants the sizes to agree then. */
+static MlirAffineExpr padded_size(const o3_lw_t *lw, const blocked_t *self, int i, int64_t kernel) {
+  const o3_lw_window_t *window = &self->window;
+  if (o3_expr_equals_const(self->y_shape.dims[2 + i], 1))
+    return o3_expr_const(lw->context, (kernel - 1) * window->dilations[i] + 1);
+  MlirAffineExpr around = o3_expr_const(lw->context, window->lows[i] + window->highs[i]);
+  return o3_expr_add(self->x_shape.dims[2 + i], around);
 }
 
-static void read(o3_lw_t *lw, MlirOperation op, const MlirValue *operands, blocked_t *self) {
+/* x: N x blocks x H x W x lanes, with a border of zeros. One op that writes each element once. |kernel| is
+ * the first dimension of the window in w. */
+static void pad(o3_lw_t *lw, blocked_t *self, int kernel) {
+  MlirType element = o3_type_element(mlirValueGetType(self->x));
+  halo_t halo = {.x = self->x, .window = &self->window, .zero = o3_lw_scalar(&lw->builder, element, 0)};
+  bool same = true;
+  for (int i = 0; i < 2; ++i) {
+    int64_t size;
+    bool known = o3_expr_is_const(self->w_shape.dims[kernel + i], &size);
+    O3_ASSERT(known, "the layout pass takes constant weights only");
+    MlirAffineExpr padded = padded_size(lw, self, i, size), *dim = &self->x_shape.dims[2 + i];
+    halo.sizes[i] = o3_lw_size(lw, *dim);
+    same = same && self->window.lows[i] == 0 && o3_expr_equal(padded, *dim);
+    *dim = padded;
+  }
+  if (!same) self->x = o3_lw_generate(lw, &self->x_shape, element, halo_body, &halo);
+}
+
+static void read(o3_lw_t *lw, MlirOperation op, const MlirValue *operands, int kernel, blocked_t *self) {
   *self = (blocked_t){.x = operands[0], .w = operands[1]};
   o3_lw_window_read(op, &self->window);
   o3_lw_operand_shape(lw, op, 0, &self->x_shape);
   o3_lw_operand_shape(lw, op, 1, &self->w_shape);
   o3_lw_result_shape(lw, op, 0, &self->y_shape);
   self->y = start(lw, &self->y_shape, op, operands);
-  pad(lw, self);
+  pad(lw, self, kernel);
 }
 
 /* ---- Loops ---- */
@@ -156,7 +171,7 @@ o3_status_t o3_lower_conv_blocked(o3_lw_t *lw, MlirOperation op, const MlirValue
                                   MlirValue *results) {
   blocked_t self;
   int64_t group = o3_op_int(op, "group", 1);
-  read(lw, op, operands, &self);
+  read(lw, op, operands, 2, &self);
   results[0] = group == 1 ? conv(lw, op, &self) : conv_grouped(lw, op, &self, group);
   return NULL;
 }
@@ -166,7 +181,7 @@ o3_status_t o3_lower_depthwise_blocked(o3_lw_t *lw, MlirOperation op, const Mlir
   loops_t l = {lw->context, 7};
   enum { N, C, OH, OW, L, KH, KW };
   blocked_t self;
-  read(lw, op, operands, &self);
+  read(lw, op, operands, 1, &self);
   MlirAffineExpr h = position(&l, &self.window, 0, OH, KH), w = position(&l, &self.window, 1, OW, KW);
   MlirAffineExpr xs[] = {loop(&l, N), loop(&l, C), h, w, loop(&l, L)};
   MlirAffineExpr ws[] = {loop(&l, C), loop(&l, KH), loop(&l, KW), loop(&l, L)};

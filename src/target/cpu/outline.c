@@ -53,11 +53,16 @@ static bool is_defined_inside(MlirValue value, MlirOperation loop) {
   return o3_cpu_is_inside(mlirBlockGetParentOperation(block_of(value)), loop);
 }
 
+/* Constants are made anew instead. Addresses of globals are not: functions that differ in nothing else are
+ * one (cpu-share-kernels). */
+static bool is_remade(MlirValue value) { return o3_op_is(o3_value_def(value), "arith.constant"); }
+
 static o3_status_t capture(loop_t *loop, MlirValue value) {
   if (o3_ptr_map_get(loop->seen, value.ptr) || is_defined_inside(value, loop->op)) return NULL;
   if (!o3_ptr_map_put(loop->seen, value.ptr, loop))
     return o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");
-  bool fits = loop->num_captures < MAX_CAPTURES && o3_cpu_llvm_type(mlirValueGetType(value)).ptr;
+  bool carried = is_remade(value) || o3_cpu_llvm_type(mlirValueGetType(value)).ptr;
+  bool fits = loop->num_captures < MAX_CAPTURES && carried;
   if (fits) loop->captures[loop->num_captures++] = value;
   loop->fails |= !fits;
   return NULL;
@@ -111,10 +116,6 @@ static MlirValue slot(o3_builder_t *b, MlirValue context, int64_t offset) {
       O3_ATTRS({"rawConstantIndices", mlirDenseI32ArrayGet(b->context, 1, (int32_t[]){(int32_t)offset})},
                {"elem_type", o3_attr_type(mlirIntegerTypeGet(b->context, 8))}));
 }
-
-/* Constants are made anew instead. Addresses of globals are not: functions that differ in nothing else are
- * one (cpu-share-kernels). */
-static bool is_remade(MlirValue value) { return o3_op_is(o3_value_def(value), "arith.constant"); }
 
 static void store_captures(outline_t *self, o3_builder_t *b, const loop_t *loop, MlirValue memory) {
   int64_t offset = 0;

@@ -14,6 +14,9 @@
 
 /* Results up to this size are always worth it; larger ones when they are at most twice their operands. */
 enum { SMALL_RESULT_BYTES = 1 << 16 };
+/* What is computed at once is in memory twice. Of ops beyond this many bytes of results the next turn takes
+ * care. */
+enum { TURN_BYTES = 64 << 20 };
 
 static int64_t value_bytes(MlirValue value) {
   MlirType type = mlirValueGetType(value);
@@ -37,6 +40,7 @@ typedef struct folding {
   o3_pass_env_t *env;
   o3_ptr_map_t *known; /* op -> itself: constants and ops that will be computed */
   o3_ptr_vec_t ops;    /* to compute, in order */
+  int64_t bytes;       /* of their results */
   o3_ptr_vec_t roots;  /* values of them that the rest reads */
 } folding_t;
 
@@ -51,7 +55,10 @@ static bool operands_known(const folding_t *self, MlirOperation op) {
 static o3_status_t visit(MlirOperation op, void *context) {
   folding_t *self = context;
   bool constant = o3_op_is(op, "o3.constant");
+  if (!constant && self->bytes > TURN_BYTES) return NULL;
   if (!constant && !(o3_op_is_pure(op) && operands_known(self, op) && is_worth_it(op))) return NULL;
+  for (intptr_t i = 0; !constant && i < mlirOperationGetNumResults(op); ++i)
+    self->bytes += value_bytes(mlirOperationGetResult(op, i));
   if (!o3_ptr_map_put(self->known, op.ptr, op.ptr) || (!constant && !o3_ptr_vec_push(&self->ops, op.ptr)))
     return o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");
   return NULL;
@@ -171,15 +178,22 @@ static o3_status_t evaluate(const folding_t *self) {
   return NULL;
 }
 
-o3_status_t o3_rewrite_fold_constants(o3_pass_env_t *env, MlirModule module) {
+/* |more| is set when something was computed. */
+static o3_status_t fold_turn(o3_pass_env_t *env, MlirModule module, bool *more) {
   folding_t self = {.env = env,
                     .known = o3_ptr_map_create(env->arena),
                     .ops = o3_ptr_vec(env->arena),
                     .roots = o3_ptr_vec(env->arena)};
   O3_TRY_ALLOC(self.known);
-  if (!env->evaluate) return NULL;
   O3_TRY(o3_walk(mlirModuleGetOperation(module), visit, &self));
-  if (self.ops.count == 0) return NULL;
+  *more = self.ops.count > 0;
+  if (!*more) return NULL;
   O3_TRY(find_roots(&self));
   return evaluate(&self);
+}
+
+o3_status_t o3_rewrite_fold_constants(o3_pass_env_t *env, MlirModule module) {
+  bool more = env->evaluate != NULL;
+  while (more) O3_TRY(fold_turn(env, module, &more));
+  return NULL;
 }

@@ -48,8 +48,8 @@ typedef struct task {
 /* ---- Tiles ---- */
 
 /* With 32 registers. Long runs take many pixels of one block, whose operands come straight from memory; a run
- * that would leave few pixels, or two unequal halves, takes two blocks. Rows of a matrix lie far apart and may
- * share a set of the cache: few of them, and three blocks. */
+ * that would leave few pixels, or two unequal halves, takes two blocks. Rows of a matrix lie far apart and
+ * may share a set of the cache: few of them, and three blocks. */
 static void wide_tile(const emitter_t *self, o3_tile_t *tile) {
   enum { REGISTERS = 28, TWO_BLOCKS = 13, THREE_BLOCKS = 8 };
   int64_t run = self->run;

@@ -184,8 +184,8 @@ static bool match_sides(o3_nest_t *nest, int a, product_t *p) {
 }
 
 static bool match(o3_nest_t *nest, product_t *p) {
-  bool fits =
-      nest->num_inputs == 2 && nest->num_operands == 3 && o3_product_is_multiply_add(nest) && has_right_types(nest);
+  bool fits = nest->num_inputs == 2 && nest->num_operands == 3 && o3_product_is_multiply_add(nest) &&
+              has_right_types(nest);
   return fits && (match_sides(nest, 0, p) || match_sides(nest, 1, p));
 }
 

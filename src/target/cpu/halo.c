@@ -88,7 +88,7 @@ static bool read_load(halo_t *self, MlirOperation load) {
 }
 
 static bool match(MlirOperation op, halo_t *self) {
-  MlirOperation select, load;
+  MlirOperation select, load, border;
   int found = 0, clamped = 0;
   if (!o3_nest_read(op, &self->nest) || self->nest.num_operands != 1) return false;
   self->to = self->nest.operands[0].value;
@@ -98,6 +98,7 @@ static bool match(MlirOperation op, halo_t *self) {
   if (!is_def(mlirOperationGetOperand(mlirBlockGetTerminator(self->nest.body), 0), "arith.select", &select))
     return false;
   self->border = mlirOperationGetOperand(select, 2);
+  if (!is_def(self->border, "arith.constant", &border)) return false;
   if (!is_def(mlirOperationGetOperand(select, 1), "memref.load", &load) || !read_load(self, load))
     return false;
   for (int r = 0; r < self->from_rank; ++r) clamped += self->clamped[r];
@@ -206,6 +207,10 @@ o3_status_t o3_halo_emit(o3_pass_env_t *env, MlirOperation op, bool *done) {
   int most = env->machine->vector_bytes / 4;
   for (self.lanes = most; self.lanes > 1 && self.width % self.lanes; self.lanes /= 2) continue;
   o3_builder_t b = o3_builder_before(op);
+  /* The constant may lie in the body, which goes. */
+  MlirOperation border = mlirOperationClone(o3_value_def(self.border));
+  mlirBlockInsertOwnedOperationBefore(b.block, op, border);
+  self.border = mlirOperationGetResult(border, 0);
   int rows = self.rank - 2;
   int64_t pixels = o3_type_dim(mlirValueGetType(self.to), rows);
   for (int i = 0; i < rows; ++i) sizes[i] = dim_of(&b, self.to, i), steps[i] = o3_build_index(&b, 1);

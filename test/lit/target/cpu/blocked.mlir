@@ -1,0 +1,86 @@
+// RUN: o3-opt --target x86-64-v4 --cpu-contract %s | FileCheck %s
+// RUN: o3-opt --target x86-64-v3 --cpu-contract %s | FileCheck %s --check-prefix=V3
+// Products with 16 lanes innermost call register tiles; a border of zeros is copied by rows.
+
+module {
+  // CHECK-LABEL: func.func @main
+  func.func @main(%s: !llvm.ptr, %x: memref<2x9x9x16xf32>, %w: memref<3x2x3x3x16x16xf32>,
+                  %y: memref<3x7x7x16xf32>, %dw: memref<2x3x3x16xf32>, %dy: memref<2x7x7x16xf32>,
+                  %a: memref<12x64xf32>, %b: memref<2x64x16xf32>, %c: memref<12x20xf32>,
+                  %from: memref<2x7x7x16xf32>) {
+    // Rows of seven pixels: two blocks at once, the third alone.
+    // CHECK: scf.parallel
+    // CHECK: func.call @o3k_f32_tile_7x32_s16_u4
+    // CHECK: func.call @o3k_f32_tile_7x16_s16_u4
+    // V3: func.call @o3k_f32_tile_4x16_s16_u4
+    // V3: func.call @o3k_f32_tile_3x16_s16_u4
+    linalg.generic {indexing_maps = [affine_map<(m, h, w, l, c, i, j, k) -> (c, h + i, w + j, k)>,
+                                     affine_map<(m, h, w, l, c, i, j, k) -> (m, c, i, j, k, l)>,
+                                     affine_map<(m, h, w, l, c, i, j, k) -> (m, h, w, l)>],
+                    iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction",
+                                      "reduction", "reduction"]}
+        ins(%x, %w : memref<2x9x9x16xf32>, memref<3x2x3x3x16x16xf32>) outs(%y : memref<3x7x7x16xf32>) {
+    ^bb0(%p: f32, %q: f32, %o: f32):
+      %m = arith.mulf %p, %q : f32
+      %r = arith.addf %m, %o : f32
+      linalg.yield %r : f32
+    }
+    // CHECK: scf.parallel
+    // CHECK: func.call @o3k_f32_lanes_7x16_s16_u1
+    linalg.generic {indexing_maps = [affine_map<(c, h, w, l, i, j) -> (c, h + i, w + j, l)>,
+                                     affine_map<(c, h, w, l, i, j) -> (c, i, j, l)>,
+                                     affine_map<(c, h, w, l, i, j) -> (c, h, w, l)>],
+                    iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction"]}
+        ins(%x, %dw : memref<2x9x9x16xf32>, memref<2x3x3x16xf32>) outs(%dy : memref<2x7x7x16xf32>) {
+    ^bb0(%p: f32, %q: f32, %o: f32):
+      %m = arith.mulf %p, %q : f32
+      %r = arith.addf %m, %o : f32
+      linalg.yield %r : f32
+    }
+    // Of the second block four columns exist.
+    // CHECK: scf.parallel
+    // CHECK: func.call @o3k_f32_tile_12x16_s64_u4
+    // CHECK: func.call @o3k_f32_tile_masked_12x16_s64_u4
+    linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>,
+                                     affine_map<(m, n, k) -> (n floordiv 16, k, n mod 16)>,
+                                     affine_map<(m, n, k) -> (m, n)>],
+                    iterator_types = ["parallel", "parallel", "reduction"]}
+        ins(%a, %b : memref<12x64xf32>, memref<2x64x16xf32>) outs(%c : memref<12x20xf32>) {
+    ^bb0(%p: f32, %q: f32, %o: f32):
+      %m = arith.mulf %p, %q : f32
+      %r = arith.addf %m, %o : f32
+      linalg.yield %r : f32
+    }
+    // CHECK: scf.parallel
+    // CHECK: vector.load %{{.*}} : memref<2x7x7x16xf32>, vector<16xf32>
+    // CHECK: vector.store
+    // CHECK-NOT: linalg.generic
+    linalg.generic {indexing_maps = [affine_map<(c, h, w, l) -> (c, h, w, l)>],
+                    iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+        outs(%x : memref<2x9x9x16xf32>) {
+    ^bb0(%o: f32):
+      %zero = arith.constant 0.0 : f32
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %c6 = arith.constant 6 : index
+      %c7 = arith.constant 7 : index
+      %i = linalg.index 0 : index
+      %h = linalg.index 1 : index
+      %v = linalg.index 2 : index
+      %l = linalg.index 3 : index
+      %h1 = arith.subi %h, %c1 : index
+      %v1 = arith.subi %v, %c1 : index
+      %hin = arith.cmpi ult, %h1, %c7 : index
+      %vin = arith.cmpi ult, %v1, %c7 : index
+      %in = arith.andi %hin, %vin : i1
+      %hm = arith.minsi %h1, %c6 : index
+      %hc = arith.maxsi %hm, %c0 : index
+      %vm = arith.minsi %v1, %c6 : index
+      %vc = arith.maxsi %vm, %c0 : index
+      %e = memref.load %from[%i, %hc, %vc, %l] : memref<2x7x7x16xf32>
+      %r = arith.select %in, %e, %zero : f32
+      linalg.yield %r : f32
+    }
+    return
+  }
+}

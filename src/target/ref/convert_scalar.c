@@ -4,12 +4,14 @@
 /* f64 to f32 by rounding to odd: the discarded bits leave a mark in the last one, so that rounding the result
  * once more, to 16 bits, is as exact as rounding once (Boldo and Melquiond, 2008). */
 static MlirValue round_to_odd(o3_builder_t *b, MlirValue x) {
-  MlirType f32 = mlirF32TypeGet(b->context), f64 = mlirF64TypeGet(b->context), i32 = mlirIntegerTypeGet(b->context, 32);
+  MlirType f32 = mlirF32TypeGet(b->context), f64 = mlirF64TypeGet(b->context),
+           i32 = mlirIntegerTypeGet(b->context, 32);
   MlirValue near = o3_build1(b, "arith.truncf", f32, O3_VALUES(x));
   MlirValue back = o3_build1(b, "arith.extf", f64, O3_VALUES(near));
   MlirValue bits = o3_build1(b, "arith.bitcast", i32, O3_VALUES(near));
   MlirValue size = o3_build_unary(b, "math.absf", x), back_size = o3_build_unary(b, "math.absf", back);
-  MlirValue away = o3_build1(b, "arith.extui", i32, O3_VALUES(o3_build_cmpf(b, O3_CMPF_OGT, back_size, size)));
+  MlirValue away =
+      o3_build1(b, "arith.extui", i32, O3_VALUES(o3_build_cmpf(b, O3_CMPF_OGT, back_size, size)));
   MlirValue inexact = o3_build1(b, "arith.extui", i32, O3_VALUES(o3_build_cmpf(b, O3_CMPF_UNE, back, x)));
   MlirValue odd = o3_build2(b, "arith.ori", o3_build2(b, "arith.subi", bits, away), inexact);
   return o3_build1(b, "arith.bitcast", f32, O3_VALUES(odd));
@@ -20,8 +22,10 @@ static MlirValue float_to_float(o3_builder_t *b, MlirValue x, MlirType to) {
   MlirType from = mlirValueGetType(x), f32 = mlirF32TypeGet(b->context);
   if (mlirTypeEqual(from, to)) return x;
   int from_bits = o3_type_bits(from), to_bits = o3_type_bits(to);
-  bool through_f32 = (from_bits == 16) != (to_bits == 16) ? from_bits == 64 || to_bits == 64 : from_bits == 16;
-  if (!through_f32) return o3_build1(b, from_bits < to_bits ? "arith.extf" : "arith.truncf", to, O3_VALUES(x));
+  bool through_f32 =
+      (from_bits == 16) != (to_bits == 16) ? from_bits == 64 || to_bits == 64 : from_bits == 16;
+  if (!through_f32)
+    return o3_build1(b, from_bits < to_bits ? "arith.extf" : "arith.truncf", to, O3_VALUES(x));
   MlirValue middle = from_bits == 64 ? round_to_odd(b, x) : o3_build1(b, "arith.extf", f32, O3_VALUES(x));
   return float_to_float(b, middle, to);
 }
@@ -35,8 +39,8 @@ static MlirValue int_to_float(o3_builder_t *b, MlirValue x, o3_number_kind_t kin
   return float_to_float(b, o3_build1(b, name, exact, O3_VALUES(x)), to);
 }
 
-/* Out of range is undefined for the plain conversion: go through 64 bits with the bounds clamped, as C compilers'
- * targets do in practice, and cut off the rest. NaN gives 0. */
+/* Out of range is undefined for the plain conversion: go through 64 bits with the bounds clamped, as C
+ * compilers' targets do in practice, and cut off the rest. NaN gives 0. */
 static MlirValue float_to_int(o3_builder_t *b, MlirValue x, o3_number_kind_t kind, MlirType to) {
   MlirType f = mlirValueGetType(x), i64 = mlirIntegerTypeGet(b->context, 64);
   if (o3_type_bits(f) < 32) {
@@ -70,6 +74,8 @@ MlirValue o3_lw_convert(o3_builder_t *b, MlirValue x, MlirType from, MlirType to
   o3_number_kind_t kind = o3_number_kind(from);
   MlirType target = o3_lw_type(to);
   if (o3_type_is_bool(to)) return to_bool(b, x, kind == O3_NUMBER_FLOAT);
-  if (o3_type_is_float(to)) return kind == O3_NUMBER_FLOAT ? float_to_float(b, x, target) : int_to_float(b, x, kind, target);
-  return kind == O3_NUMBER_FLOAT ? float_to_int(b, x, o3_number_kind(to), target) : int_to_int(b, x, kind, target);
+  if (o3_type_is_float(to))
+    return kind == O3_NUMBER_FLOAT ? float_to_float(b, x, target) : int_to_float(b, x, kind, target);
+  return kind == O3_NUMBER_FLOAT ? float_to_int(b, x, o3_number_kind(to), target)
+                                 : int_to_int(b, x, kind, target);
 }

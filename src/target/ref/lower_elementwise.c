@@ -82,7 +82,8 @@ static void elementwise_body(const o3_body_args_t *in) {
   const row_t *row = in->context;
   MlirValue args[O3_SCALAR_MAX_ARGS], result;
   int count = (int)mlirOperationGetNumOperands(in->op);
-  for (int i = 0; i < count; ++i) args[i] = row->width == RAW ? in->args[i] : o3_scalar_widen(in->builder, in->args[i]);
+  for (int i = 0; i < count; ++i)
+    args[i] = row->width == RAW ? in->args[i] : o3_scalar_widen(in->builder, in->args[i]);
   o3_scalar_t scalar = scalar_of(in, args);
   const char *name = row->scalar[scalar.kind];
   if (name) {
@@ -93,7 +94,8 @@ static void elementwise_body(const o3_body_args_t *in) {
   in->results[0] = o3_scalar_narrow(in->builder, result, o3_lw_type(scalar.type));
 }
 
-o3_status_t o3_lower_elementwise(o3_lw_t *lw, MlirOperation op, const MlirValue *operands, MlirValue *results) {
+o3_status_t o3_lower_elementwise(o3_lw_t *lw, MlirOperation op, const MlirValue *operands,
+                                 MlirValue *results) {
   const row_t *row = find_row(op);
   int count = (int)mlirOperationGetNumOperands(op);
   O3_ASSERT(row && count <= O3_SCALAR_MAX_ARGS, "rows of lower.def with this rule are in ROWS");

@@ -1,4 +1,6 @@
 /* Conversion of one number between element types. */
+#include <math.h>
+
 #include "target/ref/lowering.h"
 
 /* f64 to f32 by rounding to odd: the discarded bits leave a mark in the last one, so that rounding the result
@@ -39,22 +41,27 @@ static MlirValue int_to_float(o3_builder_t *b, MlirValue x, o3_number_kind_t kin
   return float_to_float(b, o3_build1(b, name, exact, O3_VALUES(x)), to);
 }
 
-/* Out of range is undefined for the plain conversion: go through 64 bits with the bounds clamped, as C
- * compilers' targets do in practice, and cut off the rest. NaN gives 0. */
+/* Out of range is undefined for the plain conversion: numbers are clamped to a middle type that the machine
+ * converts to, 32 bits where they are enough (vectors have no other), and the rest is cut off. NaN gives 0.
+ */
 static MlirValue float_to_int(o3_builder_t *b, MlirValue x, o3_number_kind_t kind, MlirType to) {
-  MlirType f = mlirValueGetType(x), i64 = mlirIntegerTypeGet(b->context, 64);
+  MlirType f = mlirValueGetType(x);
   if (o3_type_bits(f) < 32) {
     f = mlirF32TypeGet(b->context);
     x = o3_build1(b, "arith.extf", f, O3_VALUES(x));
   }
-  bool wide_unsigned = kind == O3_NUMBER_UNSIGNED && o3_type_bits(to) == 64;
-  double low = wide_unsigned ? 0 : -0x1p63, high = wide_unsigned ? 0x1.fffffep63 : 0x1.fffffep62;
+  bool is_unsigned = kind == O3_NUMBER_UNSIGNED && o3_type_bits(to) == 64;
+  bool narrow = o3_type_bits(to) < 32 || (o3_type_bits(to) == 32 && kind == O3_NUMBER_SIGNED);
+  unsigned width = narrow ? 32 : 64;
+  double end = ldexp(1, (int)width - (is_unsigned ? 0 : 1)); /* just above the range */
+  double high = mlirTypeIsAF32(f) ? (double)nextafterf((float)end, 0) : narrow ? end - 1 : nextafter(end, 0);
+  MlirType middle = mlirIntegerTypeGet(b->context, width);
   MlirValue nan = o3_build_cmpf(b, O3_CMPF_UNO, x, x);
   MlirValue clean = o3_build_select(b, nan, o3_build_float(b, f, 0), x);
-  MlirValue above = o3_build2(b, "arith.maximumf", clean, o3_build_float(b, f, low));
+  MlirValue above = o3_build2(b, "arith.maximumf", clean, o3_build_float(b, f, is_unsigned ? 0 : -end));
   MlirValue inside = o3_build2(b, "arith.minimumf", above, o3_build_float(b, f, high));
-  MlirValue wide = o3_build1(b, wide_unsigned ? "arith.fptoui" : "arith.fptosi", i64, O3_VALUES(inside));
-  return o3_type_bits(to) == 64 ? wide : o3_build1(b, "arith.trunci", to, O3_VALUES(wide));
+  MlirValue whole = o3_build1(b, is_unsigned ? "arith.fptoui" : "arith.fptosi", middle, O3_VALUES(inside));
+  return o3_type_bits(to) == (int)width ? whole : o3_build1(b, "arith.trunci", to, O3_VALUES(whole));
 }
 
 static MlirValue to_bool(o3_builder_t *b, MlirValue x, bool is_float) {

@@ -62,8 +62,7 @@ static int64_t inner_cost(const o3_nest_t *nest, int dim) {
   return cost;
 }
 
-/* Outputs that are no plain function of the dims (duplicates) must keep their order: then nothing is
- * reordered. */
+/* Any order is right: iterations of a linalg op depend on each other through its reductions alone. */
 static void choose_inner(loops_t *self) {
   const o3_nest_t *nest = self->nest;
   int64_t best = INT64_MAX;

@@ -181,8 +181,8 @@ typedef struct level {
   int depth;
 } level_t;
 
-/* The inner dim is parallel (or a running sum's): reductions or the tiled dim outside, then the inner loop over
- * memory. */
+/* The inner dim is parallel (or a running sum's): reductions or the tiled dim outside, then the inner loop
+ * over memory. */
 static o3_status_t build_spans(o3_builder_t *b, loops_t *self, int depth);
 
 static o3_status_t span_body(o3_builder_t *b, void *context, MlirValue iv, const MlirValue *carried,

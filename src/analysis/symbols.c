@@ -56,10 +56,20 @@ MlirAffineExpr o3_symbols_data(o3_symbols_t *self) {
   return add_symbol(self, &(o3_symbol_t){.name = fresh_name(self), .kind = O3_SYMBOL_DATA});
 }
 
+/* Models write the largest integer for "to the end": no size comes near it. */
+static bool exceeds_sizes(MlirAffineExpr expr) {
+  int64_t value;
+  return o3_expr_is_const(expr, &value) && value >= INT64_MAX / 2;
+}
+
+static bool is_at_most(MlirAffineExpr a, MlirAffineExpr b) {
+  return exceeds_sizes(b) || o3_expr_at_least(o3_expr_sub(b, a), 0);
+}
+
 static MlirAffineExpr extremum(o3_symbols_t *self, o3_symbol_kind_t kind, MlirAffineExpr a, MlirAffineExpr b) {
   bool minimum = kind == O3_SYMBOL_MIN;
-  if (o3_expr_at_least(o3_expr_sub(b, a), 0)) return minimum ? a : b;
-  if (o3_expr_at_least(o3_expr_sub(a, b), 0)) return minimum ? b : a;
+  if (is_at_most(a, b)) return minimum ? a : b;
+  if (is_at_most(b, a)) return minimum ? b : a;
   for (int i = 0; i < o3_symbols_count(self); ++i) {
     const o3_symbol_t *symbol = o3_symbols_at(self, i);
     if (symbol->kind == kind && o3_expr_equal(symbol->a, a) && o3_expr_equal(symbol->b, b))

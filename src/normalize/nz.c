@@ -525,6 +525,7 @@ MlirValue o3_nz_reshape(o3_nz_t *nz, MlirValue x, const o3_shape_t *shape) {
   }
   o3_fact_t fact = *from;
   fact.shape = *shape;
+  if (o3_infer_small_count(shape) != fact.num_elements) fact.elements = NULL; /* sizes are symbols now */
   MlirValue result;
   o3_nz_op_stated(nz, "o3.reshape", O3_VALUES(x), 0, NULL, 1, &fact, &result);
   return result;

@@ -11,7 +11,9 @@ static MlirValue relu(o3_nz_t *nz, MlirValue x) { return o3_nz_max(nz, x, o3_nz_
 static MlirValue is_negative(o3_nz_t *nz, MlirValue x) { return o3_nz_less(nz, x, o3_nz_like(nz, x, 0)); }
 
 /* e^x - 1 */
-static MlirValue exp_minus_one(o3_nz_t *nz, MlirValue x) { return o3_nz_add_number(nz, o3_nz_unary(nz, "o3.exp", x), -1); }
+static MlirValue exp_minus_one(o3_nz_t *nz, MlirValue x) {
+  return o3_nz_add_number(nz, o3_nz_unary(nz, "o3.exp", x), -1);
+}
 
 o3_status_t o3_onnx_relu(o3_nz_t *nz, o3_node_t *node) {
   node->outputs[0] = relu(nz, o3_node_input(node, 0));
@@ -122,7 +124,8 @@ o3_status_t o3_onnx_shrink(o3_nz_t *nz, o3_node_t *node) {
   MlirValue x = o3_node_input(node, 0);
   if (!o3_type_is_float(element)) x = o3_nz_cast(nz, x, o3_nz_f32(nz));
   double lambd = o3_node_float(node, "lambd", 0.5), bias = o3_node_float(node, "bias", 0);
-  MlirValue below = o3_nz_less(nz, x, o3_nz_like(nz, x, -lambd)), above = o3_nz_less(nz, o3_nz_like(nz, x, lambd), x);
+  MlirValue below = o3_nz_less(nz, x, o3_nz_like(nz, x, -lambd)),
+            above = o3_nz_less(nz, o3_nz_like(nz, x, lambd), x);
   MlirValue inner = o3_nz_select(nz, above, o3_nz_add_number(nz, x, -bias), o3_nz_like(nz, x, 0));
   node->outputs[0] = o3_nz_cast(nz, o3_nz_select(nz, below, o3_nz_add_number(nz, x, bias), inner), element);
   return NULL;
@@ -139,7 +142,8 @@ static MlirValue gelu(o3_nz_t *nz, MlirValue x) {
 /* 0.5 * x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))) */
 static MlirValue gelu_tanh(o3_nz_t *nz, MlirValue x) {
   MlirValue cube = o3_nz_mul(nz, o3_nz_mul(nz, x, x), x);
-  MlirValue inner = o3_nz_mul_number(nz, o3_nz_add(nz, x, o3_nz_mul_number(nz, cube, 0.044715)), sqrt(2 / M_PI));
+  MlirValue inner =
+      o3_nz_mul_number(nz, o3_nz_add(nz, x, o3_nz_mul_number(nz, cube, 0.044715)), sqrt(2 / M_PI));
   MlirValue tanh = o3_nz_unary(nz, "o3.tanh", inner);
   return o3_nz_mul(nz, o3_nz_mul_number(nz, x, 0.5), o3_nz_add_number(nz, tanh, 1));
 }

@@ -19,7 +19,8 @@ o3_status_t o3_onnx_bit_cast(o3_nz_t *nz, o3_node_t *node) {
   MlirType from = o3_nz_element(nz, x), to = o3_nz_onnx_type(nz, o3_node_int(node, "to", 0));
   if (o3_nz_failed(nz)) return NULL;
   if (o3_type_bits(from) != o3_type_bits(to))
-    return o3_nz_invalid(nz, "elements of %d bits cannot become %d bits", o3_type_bits(from), o3_type_bits(to));
+    return o3_nz_invalid(nz, "elements of %d bits cannot become %d bits", o3_type_bits(from),
+                         o3_type_bits(to));
   bool cast = mlirTypeEqual(from, to) || o3_type_is_bool(from) || o3_type_is_bool(to);
   node->outputs[0] = cast ? o3_nz_cast(nz, x, to)
                           : o3_nz_op(nz, "o3.bitcast", O3_VALUES(x), O3_ATTRS({"to", o3_attr_type(to)}));

@@ -8,48 +8,20 @@
 static const struct {
   const char *onnx, *name;
 } SAME[] = {
-    {"Abs", "o3.abs"},
-    {"Acos", "o3.acos"},
-    {"Acosh", "o3.acosh"},
-    {"Add", "o3.add"},
-    {"And", "o3.and"},
-    {"Asin", "o3.asin"},
-    {"Asinh", "o3.asinh"},
-    {"Atan", "o3.atan"},
-    {"Atanh", "o3.atanh"},
-    {"BitwiseAnd", "o3.and"},
-    {"BitwiseNot", "o3.not"},
-    {"BitwiseOr", "o3.or"},
-    {"BitwiseXor", "o3.xor"},
-    {"Ceil", "o3.ceil"},
-    {"Cos", "o3.cos"},
-    {"Cosh", "o3.cosh"},
-    {"Div", "o3.div"},
-    {"Equal", "o3.equal"},
-    {"Erf", "o3.erf"},
-    {"Exp", "o3.exp"},
-    {"Floor", "o3.floor"},
-    {"IsNaN", "o3.is_nan"},
-    {"Less", "o3.less"},
-    {"LessOrEqual", "o3.less_equal"},
-    {"Log", "o3.log"},
-    {"Max", "o3.max"},
-    {"Min", "o3.min"},
-    {"Mul", "o3.mul"},
-    {"Neg", "o3.neg"},
-    {"Not", "o3.not"},
-    {"Or", "o3.or"},
-    {"Pow", "o3.pow"},
-    {"Round", "o3.round"},
-    {"Sigmoid", "o3.sigmoid"},
-    {"Sign", "o3.sign"},
-    {"Sin", "o3.sin"},
-    {"Sinh", "o3.sinh"},
-    {"Sqrt", "o3.sqrt"},
-    {"Sub", "o3.sub"},
-    {"Sum", "o3.add"},
-    {"Tan", "o3.tan"},
-    {"Tanh", "o3.tanh"},
+    {"Abs", "o3.abs"},         {"Acos", "o3.acos"},      {"Acosh", "o3.acosh"},
+    {"Add", "o3.add"},         {"And", "o3.and"},        {"Asin", "o3.asin"},
+    {"Asinh", "o3.asinh"},     {"Atan", "o3.atan"},      {"Atanh", "o3.atanh"},
+    {"BitwiseAnd", "o3.and"},  {"BitwiseNot", "o3.not"}, {"BitwiseOr", "o3.or"},
+    {"BitwiseXor", "o3.xor"},  {"Ceil", "o3.ceil"},      {"Cos", "o3.cos"},
+    {"Cosh", "o3.cosh"},       {"Div", "o3.div"},        {"Equal", "o3.equal"},
+    {"Erf", "o3.erf"},         {"Exp", "o3.exp"},        {"Floor", "o3.floor"},
+    {"IsNaN", "o3.is_nan"},    {"Less", "o3.less"},      {"LessOrEqual", "o3.less_equal"},
+    {"Log", "o3.log"},         {"Max", "o3.max"},        {"Min", "o3.min"},
+    {"Mul", "o3.mul"},         {"Neg", "o3.neg"},        {"Not", "o3.not"},
+    {"Or", "o3.or"},           {"Pow", "o3.pow"},        {"Round", "o3.round"},
+    {"Sigmoid", "o3.sigmoid"}, {"Sign", "o3.sign"},      {"Sin", "o3.sin"},
+    {"Sinh", "o3.sinh"},       {"Sqrt", "o3.sqrt"},      {"Sub", "o3.sub"},
+    {"Sum", "o3.add"},         {"Tan", "o3.tan"},        {"Tanh", "o3.tanh"},
     {"Xor", "o3.xor"},
 };
 
@@ -126,7 +98,8 @@ o3_status_t o3_onnx_bit_shift(o3_nz_t *nz, o3_node_t *node) {
   bool left = strcmp(direction, "LEFT") == 0;
   if (!left && strcmp(direction, "RIGHT") != 0)
     return o3_nz_invalid(nz, "direction is '%s', LEFT or RIGHT expected", direction);
-  node->outputs[0] = o3_nz_binary(nz, left ? "o3.shift_left" : "o3.shift_right", o3_node_input(node, 0), o3_node_input(node, 1));
+  node->outputs[0] = o3_nz_binary(nz, left ? "o3.shift_left" : "o3.shift_right", o3_node_input(node, 0),
+                                  o3_node_input(node, 1));
   return NULL;
 }
 

@@ -17,7 +17,8 @@ static o3_status_t require_no_training(o3_nz_t *nz, const o3_node_t *node) {
     training = o3_nz_binary(nz, "o3.and", training, some);
   }
   MlirValue flag = o3_nz_cast(nz, training, o3_nz_i64(nz));
-  const char *who = o3_arena_printf(nz->arena, "%s: training mode, in which random elements are dropped", nz->who);
+  const char *who =
+      o3_arena_printf(nz->arena, "%s: training mode, in which random elements are dropped", nz->who);
   O3_TRY_ALLOC(who);
   if (o3_nz_bind_sizes(nz, flag, "training_mode", &drops, 1) != 1) return NULL;
   if (o3_symbols_require_equal(nz->symbols, drops, o3_expr_const(nz->context, 0), who)) return NULL;

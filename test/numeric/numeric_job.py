@@ -44,7 +44,19 @@ def renamed(node, prefix, number):
     copy.name = f"{prefix}{number}"
     copy.input[:] = [prefix + name if name else "" for name in node.input]
     copy.output[:] = [prefix + name for name in node.output]
+    for attribute in copy.attribute:
+        if attribute.type == onnx.AttributeProto.GRAPH:
+            rename_graph(attribute.g, prefix)
     return copy
+
+
+def rename_graph(graph, prefix):
+    """A branch or the body of a loop: its own names, and those that it takes from outside."""
+    for value in [*graph.input, *graph.output, *graph.value_info, *graph.initializer]:
+        value.name = prefix + value.name
+    nodes = [renamed(node, prefix, i) for i, node in enumerate(graph.node)]
+    del graph.node[:]
+    graph.node.extend(nodes)
 
 
 class Part:

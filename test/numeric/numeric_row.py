@@ -197,7 +197,8 @@ def distinct(rng, shape, dtype):
 
 DATA = {"normal": normal, "positive": between(0.1, 4), "unit": between(-0.95, 0.95), "above1": between(1.05, 5),
         "small": between(-2, 2), "wide": between(-30, 30), "nonzero": nonzero, "extremes": extremes,
-        "special": special, "distinct": distinct, "bit": between(0, 7)}
+        "special": special, "distinct": distinct, "bit": between(0, 7),
+        "class": between(0, 4)}
 
 
 def index_data(rng, shape, dtype, size):

@@ -13,7 +13,7 @@ NO_OP = re.compile(r"op (?P<op>\S+) of opset \d+ is not supported")
 
 def reason_of(case, text):
     """A message without what differs from case to case: paths, names, numbers of opsets."""
-    text = text.replace(case.model, "").lstrip(": ").split("\n")[0]
+    text = re.sub(r"; reproducer: .*", "", text.replace(case.model, "").lstrip(": ").split("\n")[0])
     node = NODE.search(text)
     if node:
         if NO_OP.match(node["why"]):

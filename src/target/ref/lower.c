@@ -263,7 +263,8 @@ static o3_status_t bind_arguments(o3_lw_t *lw, MlirOperation old, MlirBlock bloc
     O3_TRY(map_value(lw, arg, mlirBlockAddArgument(block, o3_lw_type(mlirValueGetType(arg)), location)));
   }
   MlirAttribute list = o3_op_attr(old, "arg_attrs");
-  for (intptr_t i = 0; i < mlirBlockGetNumArguments(old_block); ++i) {
+  bool noted = !mlirAttributeIsNull(list); /* modules written by hand may have static types only */
+  for (intptr_t i = 0; noted && i < mlirBlockGetNumArguments(old_block); ++i) {
     MlirAttribute shape =
         mlirDictionaryAttrGetElementByName(mlirArrayAttrGetElement(list, i), O3_STR("o3.shape"));
     if (mlirAttributeIsNull(shape)) continue;

@@ -6,8 +6,8 @@
 #include "fuse/fuse.h"
 
 #include "fuse/group.h"
+#include "fuse/move_reshapes.h"
 #include "fuse/outline_kernel.h"
-#include "fuse/reshape.h"
 
 /* The ops of all groups, from the last to the first: readers go before what they read. */
 static void erase_members(const o3_groups_t *groups) {

@@ -10,7 +10,8 @@ static const char TEXT[] =
     "#id = affine_map<(i, j) -> (i, j)>\n"
     "#row = affine_map<(i, j) -> (i)>\n"
     "#t = affine_map<(i, j) -> (j, i)>\n"
-    "func.func @main(%x: tensor<4x6xf32>, %w: tensor<6x8xf32>) -> (tensor<4x8xf32>, tensor<6x4xf32>) {\n"
+    "module {\nfunc.func @main(%x: tensor<4x6xf32>, %w: tensor<6x8xf32>) -> (tensor<4x8xf32>, "
+    "tensor<6x4xf32>) {\n"
     "  %zero = arith.constant 0.0 : f32\n"
     "  %e = tensor.empty() : tensor<4x8xf32>\n"
     "  %fill = linalg.generic {indexing_maps = [#id], iterator_types = [\"parallel\", \"parallel\"]}\n"
@@ -37,7 +38,7 @@ static const char TEXT[] =
     "      ins(%x : tensor<4x6xf32>) outs(%te : tensor<6x4xf32>) {\n"
     "  ^bb0(%l: f32, %o: f32):\n    linalg.yield %l : f32\n  } -> tensor<6x4xf32>\n"
     "  return %y, %z : tensor<4x8xf32>, tensor<6x4xf32>\n"
-    "}\n";
+    "}\n}\n";
 
 /* Places of the ops in the text. */
 enum { ZERO, EMPTY, FILL, PRODUCT, ROW_EMPTY, SUM, QUOTIENT, TURNED_EMPTY, TURNED, RETURN, COUNT };

@@ -1,6 +1,6 @@
 /* Reshapes between ops move out of their way, so that the ops see one another. */
-#ifndef O3_FUSE_RESHAPE_H
-#define O3_FUSE_RESHAPE_H
+#ifndef O3_FUSE_MOVE_RESHAPES_H
+#define O3_FUSE_MOVE_RESHAPES_H
 
 #include "ir/pass.h"
 

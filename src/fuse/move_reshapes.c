@@ -1,7 +1,7 @@
 /* A reshape that splits dimensions goes behind an elementwise op, one that joins them before it; two that
  * meet cancel. An op can be without the split when all its operands walk the parts of each split dimension as
  * one: the same way as the result, or not at all. */
-#include "fuse/reshape.h"
+#include "fuse/move_reshapes.h"
 
 #include "fuse/rebuild.h"
 

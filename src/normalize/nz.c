@@ -597,8 +597,9 @@ MlirValue o3_nz_slice(o3_nz_t *nz, MlirValue x, int axis, MlirAffineExpr start, 
   const o3_fact_t *from = o3_nz_fact(nz, x);
   o3_fact_t fact = {.element = from->element, .shape = from->shape};
   fact.shape.dims[axis] = size;
-  if (from->elements && from->shape.rank == 1 && o3_expr_is_const(start, &begin) &&
-      o3_expr_is_const(size, &length)) {
+  bool known = from->elements && from->shape.rank == 1 && o3_expr_is_const(start, &begin) &&
+               o3_expr_is_const(size, &length);
+  if (known && begin >= 0 && length >= 0 && begin + length <= from->num_elements) {
     fact.elements = from->elements + begin;
     fact.num_elements = (int)length;
   }

@@ -9,7 +9,7 @@ Sizes: a tuple for each trial, values for the symbols in the order in which they
 Each row becomes, for every dtype, a model of static shapes for some of the sizes and one model with symbolic
 dimensions that is run at all of them. Keywords are the node's attributes; those that begin with an underscore
 belong to the row: _tol (factor on the tolerances), _opset, _outputs (how many), _symbolic=False (the op needs
-static shapes).
+static shapes), _static=False (only the symbolic model is made).
 Instead of an op type, ONNX's text of nodes may stand, which reads x0, x1, ... and writes y0, ...:
     R("t = Conv(x0, x1) y0 = Relu(t)", ...)
 The reference is the last argument, a function on NumPy arrays (floats come as float64, others in their own
@@ -123,7 +123,7 @@ class Row:
         return " ".join(filter(None, (" ".join(self.op.split()), inputs, attrs, opset)))
 
 
-OPTIONS = {"tol", "opset", "outputs", "symbolic"}
+OPTIONS = {"tol", "opset", "outputs", "symbolic", "static"}
 TABLE = []
 
 
@@ -258,7 +258,8 @@ def points_of(row):
     for dtype in row.dtypes:
         sizes = row.sizes or [()]
         few = sizes if len(sizes) <= 4 else [sizes[0], sizes[1], sizes[len(sizes) // 2], sizes[-1]]
-        found += [Point(row, dtype, [values], False) for values in few]
+        if row.option("static", True):
+            found += [Point(row, dtype, [values], False) for values in few]
         if row.symbols() and row.option("symbolic", True):
             found.append(Point(row, dtype, sizes, True))
     return found

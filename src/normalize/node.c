@@ -25,7 +25,7 @@ int64_t o3_node_int(const o3_node_t *node, const char *name, int64_t fallback) {
 
 double o3_node_float(const o3_node_t *node, const char *name, double fallback) {
   MlirAttribute attr = o3_node_attr(node, name);
-  if (mlirAttributeIsNull(attr) || !mlirAttributeIsAFloat(attr)) return fallback;
+  if (mlirAttributeIsNull(attr) || !mlirAttributeIsAFloat(attr)) return (double)(float)fallback; /* as ONNX states its defaults */
   return mlirFloatAttrGetValueDouble(attr);
 }
 

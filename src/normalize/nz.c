@@ -374,6 +374,19 @@ void o3_nz_check_guards(o3_nz_t *nz) {
   }
 }
 
+/* Parameters of the model may ask for sizes below 0. */
+static bool check_sizes(o3_nz_t *nz, int count, const o3_fact_t *facts) {
+  int64_t size;
+  for (int i = 0; i < count; ++i) {
+    for (int d = 0; d < facts[i].shape.rank; ++d) {
+      if (!o3_expr_is_const(facts[i].shape.dims[d], &size) || size >= 0) continue;
+      o3_nz_fail(nz, o3_nz_invalid(nz, "dimension %d of its result would have size %lld", d, (long long)size));
+      return false;
+    }
+  }
+  return true;
+}
+
 void o3_nz_op_stated(o3_nz_t *nz, const char *name, int num_operands, const MlirValue *operands, int num_attrs,
                      const o3_attr_t *attrs, int num_results, const o3_fact_t *facts, MlirValue *results) {
   o3_attr_t all[MAX_OP_ATTRS];
@@ -385,6 +398,7 @@ void o3_nz_op_stated(o3_nz_t *nz, const char *name, int num_operands, const Mlir
     return;
   }
   O3_ASSERT(num_attrs < MAX_OP_ATTRS && num_results <= O3_NODE_MAX_OUTPUTS, "ops have few attributes and results");
+  if (!check_sizes(nz, num_results, facts)) return;
   for (int i = 0; i < num_attrs; ++i) all[i] = attrs[i];
   for (int i = 0; i < num_results; ++i) types[i] = o3_fact_type(&facts[i]);
   all[num_attrs] = (o3_attr_t){"o3.shape", num_results ? shapes_attr(nz, num_results, facts) : mlirAttributeGetNull()};
@@ -597,8 +611,9 @@ MlirValue o3_nz_slice(o3_nz_t *nz, MlirValue x, int axis, MlirAffineExpr start, 
   const o3_fact_t *from = o3_nz_fact(nz, x);
   o3_fact_t fact = {.element = from->element, .shape = from->shape};
   fact.shape.dims[axis] = size;
-  if (from->elements && from->shape.rank == 1 && o3_expr_is_const(start, &begin) &&
-      o3_expr_is_const(size, &length)) {
+  bool known = from->elements && from->shape.rank == 1 && o3_expr_is_const(start, &begin) &&
+               o3_expr_is_const(size, &length);
+  if (known && begin >= 0 && length >= 0 && begin + length <= from->num_elements) {
     fact.elements = from->elements + begin;
     fact.num_elements = (int)length;
   }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "normalize/nz_math.h"
+#include "normalize/onnx_legacy.h"
 
 static MlirValue sigmoid(o3_nz_t *nz, MlirValue x) { return o3_nz_unary(nz, "o3.sigmoid", x); }
 
@@ -27,9 +28,29 @@ o3_status_t o3_onnx_leaky_relu(o3_nz_t *nz, o3_node_t *node) {
   return NULL;
 }
 
+/* Before opset 7 a slope is one number, or one for each channel. */
+static o3_status_t legacy_slope(o3_nz_t *nz, MlirValue x, MlirValue *slope) {
+  int rank = o3_nz_rank(nz, x);
+  if (o3_onnx_legacy_is_single(nz, *slope)) {
+    *slope = o3_nz_reshape(nz, *slope, &(o3_shape_t){.rank = 0});
+    return NULL;
+  }
+  if (o3_nz_rank(nz, *slope) != 1 || rank < 2)
+    return o3_nz_unsupported(
+        nz,
+        "a slope of rank %d for an input of rank %d; before opset 7 one number or one for "
+        "each channel is",
+        o3_nz_rank(nz, *slope), rank);
+  if (!o3_symbols_require_equal(nz->symbols, o3_nz_dim(nz, *slope, 0), o3_nz_dim(nz, x, 1), nz->who))
+    return o3_nz_invalid(nz, "before opset 7 there must be one slope, or one for each channel");
+  *slope = o3_onnx_legacy_extend(nz, *slope, rank - 2);
+  return NULL;
+}
+
 o3_status_t o3_onnx_prelu(o3_nz_t *nz, o3_node_t *node) {
-  MlirValue x = o3_node_input(node, 0);
-  node->outputs[0] = o3_nz_select(nz, is_negative(nz, x), o3_nz_mul(nz, x, o3_node_input(node, 1)), x);
+  MlirValue x = o3_node_input(node, 0), slope = o3_node_input(node, 1);
+  if (node->opset < 7 && !mlirValueIsNull(slope)) O3_TRY(legacy_slope(nz, x, &slope));
+  node->outputs[0] = o3_nz_select(nz, is_negative(nz, x), o3_nz_mul(nz, x, slope), x);
   return NULL;
 }
 
@@ -50,10 +71,11 @@ o3_status_t o3_onnx_elu(o3_nz_t *nz, o3_node_t *node) {
   return NULL;
 }
 
-/* gamma * elu(x, alpha) */
+/* gamma * elu(x, alpha). Opset 6 stated the defaults with more digits. */
 o3_status_t o3_onnx_selu(o3_nz_t *nz, o3_node_t *node) {
-  double alpha = o3_node_float(node, "alpha", 1.67326319217681884765625);
-  double gamma = o3_node_float(node, "gamma", 1.05070102214813232421875);
+  bool old = node->opset < 6;
+  double alpha = o3_node_float(node, "alpha", old ? 1.6732 : 1.67326319217681884765625);
+  double gamma = o3_node_float(node, "gamma", old ? 1.0507 : 1.05070102214813232421875);
   node->outputs[0] = o3_nz_mul_number(nz, elu(nz, o3_node_input(node, 0), alpha), gamma);
   return NULL;
 }

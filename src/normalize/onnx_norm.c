@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "normalize/nz_math.h"
+#include "normalize/onnx_legacy.h"
 
 /* ---- Shared pieces ---- */
 
@@ -181,21 +182,34 @@ static void batch_norm_training(o3_nz_t *nz, o3_node_t *node) {
   node->outputs[4] = variance;
 }
 
-static bool wants_training(const o3_node_t *node) {
-  if (node->opset >= 14) return o3_node_int(node, "training_mode", 0) != 0;
+static bool has_training_outputs(const o3_node_t *node) {
   for (int i = 1; i < node->num_outputs; ++i) {
     if (node->wanted[i]) return true;
   }
   return false;
 }
 
+/* Before opset 7 is_test says which mode it is, and the number of outputs says it too. */
+static o3_status_t read_mode(o3_nz_t *nz, const o3_node_t *node, bool *training) {
+  *training = node->opset >= 14 ? o3_node_int(node, "training_mode", 0) != 0 : has_training_outputs(node);
+  if (node->opset >= 7) return NULL;
+  bool test = o3_node_int(node, "is_test", 0) != 0;
+  if (test && *training) return o3_nz_invalid(nz, "is_test 1 with more than one output");
+  if (!test && !*training)
+    return o3_nz_unsupported(
+        nz, "is_test 0 (statistics of the batch) with one output only, which is of test mode");
+  return NULL;
+}
+
 o3_status_t o3_onnx_batch_norm(o3_nz_t *nz, o3_node_t *node) {
+  bool training;
   MlirValue x = o3_node_input(node, 0);
   if (o3_nz_rank(nz, x) < 2)
     return o3_nz_invalid(nz, "an input of rank %d, at least 2 expected", o3_nz_rank(nz, x));
+  O3_TRY(read_mode(nz, node, &training));
   if (node->opset < 9 && !o3_node_int(node, "spatial", 1))
     return o3_nz_unsupported(nz, "spatial 0 (statistics for each element) is not supported");
-  if (wants_training(node)) {
+  if (training) {
     batch_norm_training(nz, node);
   } else {
     node->outputs[0] =
@@ -222,6 +236,7 @@ o3_status_t o3_onnx_lp_norm(o3_nz_t *nz, o3_node_t *node) {
 /* (x - mean) / (sqrt(mean((x - mean)^2)) + 1e-9) */
 o3_status_t o3_onnx_mean_variance_norm(o3_nz_t *nz, o3_node_t *node) {
   int64_t axes[O3_IR_MAX_RANK] = {0, 2, 3};
+  O3_TRY(o3_onnx_legacy_since(nz, node, 9)); /* before, it was an experiment with other attributes */
   MlirValue x = widened(nz, o3_node_input(node, 0));
   int count = o3_node_has_attr(node, "axes") ? o3_node_ints(nz, node, "axes", axes, O3_IR_MAX_RANK) : 3;
   for (int i = 0; i < count; ++i) axes[i] = o3_nz_axis(nz, axes[i], o3_nz_rank(nz, x));

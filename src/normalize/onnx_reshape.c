@@ -156,15 +156,38 @@ o3_status_t o3_onnx_expand(o3_nz_t *nz, o3_node_t *node) {
   return NULL;
 }
 
+/* Before opset 6: how often (input 1) along which axis (input 2), both numbers of x's type. */
+static o3_status_t legacy_repeats(o3_nz_t *nz, const o3_node_t *node, int rank, MlirAffineExpr *repeats) {
+  MlirValue tiles = o3_node_input(node, 1), where = o3_node_input(node, 2);
+  MlirAffineExpr times;
+  int64_t axis;
+  if (mlirValueIsNull(tiles) || mlirValueIsNull(where)) return o3_nz_invalid(nz, "tiles or axis is missing");
+  MlirType i64 = o3_nz_i64(nz);
+  int num_axes = o3_nz_const_ints(nz, o3_nz_cast(nz, where, i64), "axis", &axis, 1);
+  int num_times = o3_nz_bind_sizes(nz, o3_nz_cast(nz, tiles, i64), "tiles", &times, 1);
+  if (o3_nz_failed(nz)) return NULL;
+  if (num_axes != 1 || num_times != 1) return o3_nz_invalid(nz, "tiles and axis must be one number each");
+  for (int i = 0; i < rank; ++i) repeats[i] = o3_expr_const(nz->context, 1);
+  repeats[o3_nz_axis(nz, axis, rank)] = times;
+  return NULL;
+}
+
+static o3_status_t read_repeats(o3_nz_t *nz, const o3_node_t *node, int rank, MlirAffineExpr *repeats) {
+  if (node->opset < 6) return legacy_repeats(nz, node, rank, repeats);
+  int count = o3_nz_bind_sizes(nz, o3_node_input(node, 1), "the repeats", repeats, O3_IR_MAX_RANK);
+  if (count >= 0 && count != rank)
+    return o3_nz_invalid(nz, "%d repeats for a tensor of rank %d", count, rank);
+  return NULL;
+}
+
 /* Each repeated dimension gets a new one in front of it, along which it is broadcast. */
 o3_status_t o3_onnx_tile(o3_nz_t *nz, o3_node_t *node) {
   MlirAffineExpr repeats[O3_IR_MAX_RANK];
   MlirValue x = o3_node_input(node, 0);
-  int rank = o3_nz_rank(nz, x),
-      count = o3_nz_bind_sizes(nz, o3_node_input(node, 1), "the repeats", repeats, O3_IR_MAX_RANK);
+  int rank = o3_nz_rank(nz, x);
   o3_shape_t split = {0}, repeated = {0}, joined = {.rank = rank};
-  if (count < 0) return NULL;
-  if (count != rank) return o3_nz_invalid(nz, "%d repeats for a tensor of rank %d", count, rank);
+  O3_TRY(read_repeats(nz, node, rank, repeats));
+  if (o3_nz_failed(nz)) return NULL;
   for (int i = 0; i < rank; ++i) {
     MlirAffineExpr size = o3_nz_dim(nz, x, i);
     bool once = o3_expr_equals_const(repeats[i], 1);

@@ -1,5 +1,5 @@
 /* The shape of a tensor, and ops that rearrange it. */
-#include "normalize/nz.h"
+#include "normalize/onnx_axes.h"
 
 o3_status_t o3_onnx_identity(o3_nz_t *nz, o3_node_t *node) {
   const o3_binding_t *binding = o3_node_binding(nz, node, 0);
@@ -77,7 +77,9 @@ static MlirValue resolve_at_run(o3_nz_t *nz, MlirValue x, MlirValue shape, bool 
 }
 
 o3_status_t o3_onnx_reshape(o3_nz_t *nz, o3_node_t *node) {
-  MlirValue x = o3_node_input(node, 0), wanted = o3_node_input(node, 1);
+  MlirValue x = o3_node_input(node, 0);
+  MlirValue wanted = o3_onnx_list_read(nz, node, (o3_onnx_list_t){"shape", 1, 5});
+  if (mlirValueIsNull(wanted)) return o3_nz_invalid(nz, "there is no shape");
   bool allow_zero = o3_node_int(node, "allowzero", 0) != 0;
   o3_shape_t shape;
   shape.rank = o3_nz_exprs(nz, wanted, shape.dims, O3_IR_MAX_RANK);

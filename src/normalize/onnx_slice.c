@@ -9,6 +9,8 @@
 
 o3_status_t o3_onnx_concat(o3_nz_t *nz, o3_node_t *node) {
   if (node->num_inputs == 0) return o3_nz_invalid(nz, "nothing to concatenate");
+  if (node->opset >= 4 && !o3_node_has_attr(node, "axis"))
+    return o3_nz_invalid(nz, "the attribute axis is missing");
   int axis = o3_nz_axis(nz, o3_node_int(node, "axis", 1), o3_nz_rank(nz, node->inputs[0]));
   node->outputs[0] = o3_nz_concat(nz, axis, node->num_inputs, node->inputs);
   return NULL;
@@ -43,12 +45,21 @@ static o3_status_t given_parts(o3_nz_t *nz, MlirValue split, MlirAffineExpr tota
   return NULL;
 }
 
+/* Opset 1 takes the sizes from either place, and has no default axis. */
+static o3_status_t read_split(o3_nz_t *nz, const o3_node_t *node, MlirValue *split) {
+  if (node->opset < 2 && !o3_node_has_attr(node, "axis"))
+    return o3_nz_invalid(nz, "the attribute axis is missing, which has no default before opset 2");
+  bool input = node->opset < 2 && o3_node_has_input(node, 1);
+  *split = o3_onnx_list_read(nz, node, (o3_onnx_list_t){"split", 1, input ? 1 : 13});
+  return NULL;
+}
+
 o3_status_t o3_onnx_split(o3_nz_t *nz, o3_node_t *node) {
   MlirAffineExpr sizes[O3_NODE_MAX_OUTPUTS];
-  MlirValue x = o3_node_input(node, 0);
+  MlirValue x = o3_node_input(node, 0), split;
+  O3_TRY(read_split(nz, node, &split));
   int axis = o3_nz_axis(nz, o3_node_int(node, "axis", 0), o3_nz_rank(nz, x));
   MlirAffineExpr total = o3_nz_dim(nz, x, axis), start = o3_expr_const(nz->context, 0);
-  MlirValue split = o3_onnx_list_read(nz, node, (o3_onnx_list_t){"split", 1, 13});
   int64_t wanted = o3_node_int(node, "num_outputs", node->num_outputs);
   if (wanted != node->num_outputs)
     return o3_nz_invalid(nz, "num_outputs is %lld but there are %d outputs", (long long)wanted,

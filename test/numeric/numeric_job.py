@@ -12,6 +12,9 @@ import tempfile
 import ml_dtypes
 import numpy as np
 import onnx
+import onnx.parser
+import onnx.reference
+import onnx.shape_inference
 from onnx import TensorProto, helper
 
 import o3_model

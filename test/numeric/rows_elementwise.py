@@ -61,12 +61,12 @@ R("Not", ["A,B"], ELEMENTWISE, BOOL, np.logical_not)
 R("BitwiseNot", [T("A,B", "extremes")], ELEMENTWISE, INTS, np.bitwise_not)
 R("Identity", ["A,B"], ELEMENTWISE, INTS + BOOL, lambda x: x)
 
-R("Elu", ["A,B"], ELEMENTWISE, FLOATS, lambda x: np.where(x > 0, x, 0.7 * np.expm1(np.minimum(x, 0))), alpha=0.7, _tol=4)
+R("Elu", ["A,B"], ELEMENTWISE, FLOATS, lambda x: np.where(x > 0, x, 0.75 * np.expm1(np.minimum(x, 0))), alpha=0.75, _tol=4)
 R("Celu", ["A,B"], ELEMENTWISE, F32, lambda x: np.maximum(x, 0) + np.minimum(0, 0.7 * np.expm1(x / 0.7)), alpha=0.7,
   _tol=4)
 R("Selu", ["A,B"], ELEMENTWISE, F32, lambda x: 1.5 * np.where(x > 0, x, 2 * np.expm1(np.minimum(x, 0))), alpha=2.0,
   gamma=1.5, _tol=4)
-R("LeakyRelu", ["A,B"], ELEMENTWISE, FLOATS, lambda x: np.where(x >= 0, x, 0.1 * x), alpha=0.1)
+R("LeakyRelu", ["A,B"], ELEMENTWISE, FLOATS, lambda x: np.where(x >= 0, x, 0.125 * x), alpha=0.125)
 R("ThresholdedRelu", ["A,B"], ELEMENTWISE, F32, lambda x: np.where(x > 0.3, x, 0), alpha=0.3)
 R("HardSigmoid", ["A,B"], ELEMENTWISE, FLOATS, lambda x: np.clip(0.25 * x + 0.5, 0, 1), alpha=0.25, beta=0.5)
 R("HardSwish", ["A,B"], ELEMENTWISE, FLOATS, lambda x: x * np.clip(x / 6 + 0.5, 0, 1))

@@ -33,6 +33,7 @@ PASSING = os.path.join(HERE, "passing.txt")
 SUPPORT = os.path.join(ROOT, "docs", "onnx-support.md")
 LEVELS = (0, 1, 2)
 LIGHT_LEVELS = (1,)  # the plain loops of O0 take minutes for a VGG-19; test/models runs whole networks at O0
+LIGHT_PATIENCE = 5  # times the timeout of the others
 
 # status: passed; refused (o3c says that it does not support the model); error (o3c fails in another way);
 # crash; timeout; run (the compiled model fails); wrong (an output differs).
@@ -108,6 +109,7 @@ def compare_case(case, library, seconds):
 def run_case(case, levels, folder, seconds):
     """{level: Result}."""
     results = {}
+    seconds *= LIGHT_PATIENCE if case.light else 1
     for level in LIGHT_LEVELS if case.light else levels:
         library = os.path.join(folder, f"{case.name.replace('/', '-')}-O{level}.so")
         results[level] = compile_case(case, level, library, seconds) or compare_case(case, library, seconds)

@@ -138,7 +138,7 @@ static void stopping_writes_no_more_than_asked_for(void **state) {
   o3_compile_result_t *result = compiled(&options);
   assert_null(result->output);
   o3_compile_result_destroy(result);
-  assert_int_equal(count_files(f->dumps), 3); /* two stages and the weights */
+  assert_int_equal(count_files(f->dumps), 4); /* three stages and the weights */
   assert_false(has_file(f->folder, "twice.so"));
 }
 
@@ -220,7 +220,7 @@ static void progress_is_told(void **state) {
       .model = f->model, .output = f->output, .progress = note, .progress_context = &progress};
   o3_compile_result_destroy(compiled(&options));
   assert_string_equal(progress.text.text,
-                      "0/6 bufferize,1/6 plan,2/6 loops,3/6 llvm,4/6 object,5/6 package,");
+                      "0/7 fuse,1/7 bufferize,2/7 plan,3/7 loops,4/7 llvm,5/7 object,6/7 package,");
   o3_strbuf_deinit(&progress.text);
 }
 

@@ -20,7 +20,8 @@ from() {
 from_before_folding normalize 01-import.mlir
 from_before_folding rewrite 02-normalize.mlir
 from lower 03-rewrite.mlir
-from bufferize 04-lower.mlir
+from fuse 04-lower.mlir
+from bufferize 05-fuse.mlir
 from plan 06-bufferize.mlir
 from loops 07-plan.mlir
 from llvm 08-loops.mlir

@@ -24,7 +24,7 @@ NUMBERS = {name: o3_model.NUMBERS[np.dtype(dtype)] for name, dtype in DTYPES.ite
 NAMES = {np.dtype(dtype): name for name, dtype in DTYPES.items()}
 IR_VERSION = 10
 DEFAULT_OPSET = 20
-LEVELS = (0, 1)
+LEVELS = (0, 1, 2)
 WIDER = {TensorProto.FLOAT16: TensorProto.FLOAT, TensorProto.BFLOAT16: TensorProto.FLOAT}
 
 

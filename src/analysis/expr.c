@@ -234,9 +234,9 @@ static MlirAffineExpr bound_from_below(MlirAffineExpr expr) {
 
 static bool sum_at_least(MlirAffineExpr expr, int64_t bound) {
   MlirAffineExpr left = mlirAffineBinaryOpExprGetLHS(expr), right = mlirAffineBinaryOpExprGetRHS(expr);
-  int64_t constant;
+  int64_t constant, rest;
   bool plain = o3_expr_is_const(right, &constant)
-                   ? o3_expr_at_least(left, bound - constant)
+                   ? !__builtin_sub_overflow(bound, constant, &rest) && o3_expr_at_least(left, rest)
                    : o3_expr_at_least(left, 0) && o3_expr_at_least(right, bound);
   if (plain) return true;
   MlirAffineExpr below = bound_from_below(expr);

@@ -193,7 +193,8 @@ o3_status_t o3_onnx_one_hot(o3_nz_t *nz, o3_node_t *node) {
   MlirAffineExpr size;
   if (rank > O3_IR_MAX_RANK)
     return o3_nz_unsupported(nz, "a result of rank %d, at most %d is", rank, O3_IR_MAX_RANK);
-  if (!o3_symbols_require_equal(nz->symbols, o3_nz_dim(nz, values, 0), o3_expr_const(nz->context, 2), nz->who))
+  if (!o3_symbols_require_equal(nz->symbols, o3_nz_dim(nz, values, 0), o3_expr_const(nz->context, 2),
+                                nz->who))
     return o3_nz_invalid(nz, "the values are not two");
   if (o3_nz_bind_sizes(nz, depth, "the depth", &size, 1) != 1) return NULL;
   MlirValue wide = o3_onnx_from_end(nz, o3_nz_cast(nz, indices, i64), depth);

@@ -1,4 +1,4 @@
-// Activations become arithmetic; bounds of Clip are attributes before opset 11.
+// Activations become arithmetic; bounds of Clip are attributes before opset 11, and none by default before 6.
 // RUN: o3-opt --normalize %s | FileCheck %s
 module attributes {o3.stage = "import", o3.model = "elementwise", o3.opset = {ai.onnx = 20 : i64}} {
   func.func @main(
@@ -6,7 +6,7 @@ module attributes {o3.stage = "import", o3.model = "elementwise", o3.opset = {ai
       -> (!o3.value {o3.dims = ["", ""], o3.name = "e", o3.type = tensor<?x?xui8>}) {
     // CHECK: %[[LOW:.*]] = "o3.max"(%arg0, %{{.*}})
     // CHECK-NOT: o3.min
-    %a = "o3.node"(%x) {attrs = {min = -1.0 : f32}, domain = "", name = "a", op = "Clip", opset = 7 : i64, outputs = ["a"]} : (!o3.value) -> !o3.value
+    %a = "o3.node"(%x) {attrs = {min = -1.0 : f32}, domain = "", name = "a", op = "Clip", opset = 5 : i64, outputs = ["a"]} : (!o3.value) -> !o3.value
     // CHECK: %[[BELOW:.*]] = "o3.less"(%[[LOW]], %{{.*}}) {{.*}} -> tensor<?x8xi1>
     // CHECK: "o3.select"(%[[BELOW]], %{{.*}}, %[[LOW]])
     %b = "o3.node"(%a) {attrs = {alpha = 0.25 : f32}, domain = "", name = "b", op = "LeakyRelu", opset = 20 : i64, outputs = ["b"]} : (!o3.value) -> !o3.value

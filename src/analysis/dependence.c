@@ -81,12 +81,10 @@ bool o3_dep_generic_read(MlirOperation op, o3_dep_generic_t *generic) {
   return is_plain_result(generic);
 }
 
-static bool reads_positions(MlirBlock body) {
-  MlirOperation op = mlirBlockGetFirstOperation(body);
-  for (; !mlirOperationIsNull(op); op = mlirOperationGetNextInBlock(op)) {
-    if (o3_op_is(op, "linalg.index") || mlirOperationGetNumRegions(op)) return true;
-  }
-  return false;
+/* Yields a scalar from outside. */
+static bool is_fill(const o3_dep_generic_t *generic) {
+  MlirOperation first = mlirBlockGetFirstOperation(generic->body);
+  return generic->num_inputs == 0 && mlirOperationEqual(first, mlirBlockGetTerminator(generic->body));
 }
 
 static bool is_reduced(const o3_dep_generic_t *generic, int input) {
@@ -118,7 +116,7 @@ o3_dep_kind_t o3_dep_generic_kind(const o3_dep_generic_t *generic) {
   bool reads_old = !mlirOpOperandIsNull(mlirValueGetFirstUse(old));
   if (reads_old || (int)mlirAffineMapGetNumResults(o3_dep_result_map(generic)) != generic->num_dims)
     return O3_DEP_OTHER;
-  return generic->num_inputs == 0 && !reads_positions(generic->body) ? O3_DEP_FILL : O3_DEP_MAP;
+  return is_fill(generic) ? O3_DEP_FILL : O3_DEP_MAP;
 }
 
 /* ---- Nodes ---- */

@@ -19,7 +19,7 @@ enum { O3_DEP_MAX_OPERANDS = 64 };
 
 typedef enum o3_dep_kind {
   O3_DEP_MAP,         /* linalg.generic, one result, all loops parallel, the result's old value is not read */
-  O3_DEP_FILL,        /* a map without inputs and without positions: one scalar everywhere */
+  O3_DEP_FILL,        /* a map that yields one scalar from outside everywhere */
   O3_DEP_REDUCTION,   /* linalg.generic with reduction loops */
   O3_DEP_CONTRACTION, /* the same, of two inputs that both walk a parallel loop of their own: an outer product
                        */

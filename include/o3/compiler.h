@@ -63,6 +63,7 @@ typedef struct o3_compile_options {
   const char *dump_dir;     /* write NN-stage.mlir after every stage, and weights.o3w; made when absent */
   const char *print_before; /* a pass's name or "all": print the module to stderr before it */
   const char *print_after;  /* the same, after it */
+  int32_t explain; /* not 0: print to stderr what the kernels are made of and why they end where they do */
 
   /* Called when a stage starts; |index| counts from 0, |count| is the number of stages that will run. */
   void (*progress)(void *context, const char *stage, int32_t index, int32_t count);

@@ -81,37 +81,42 @@ bool o3_dep_generic_read(MlirOperation op, o3_dep_generic_t *generic) {
   return is_plain_result(generic);
 }
 
-static bool reads_positions(MlirBlock body) {
-  MlirOperation op = mlirBlockGetFirstOperation(body);
-  for (; !mlirOperationIsNull(op); op = mlirOperationGetNextInBlock(op)) {
-    if (o3_op_is(op, "linalg.index") || mlirOperationGetNumRegions(op)) return true;
+/* Yields a scalar from outside. */
+static bool is_fill(const o3_dep_generic_t *generic) {
+  MlirOperation first = mlirBlockGetFirstOperation(generic->body);
+  return generic->num_inputs == 0 && mlirOperationEqual(first, mlirBlockGetTerminator(generic->body));
+}
+
+static bool is_reduced(const o3_dep_generic_t *generic, int input) {
+  for (int d = 0; d < generic->num_dims; ++d) {
+    if (generic->reduction[d] && o3_dep_uses(generic->maps[input], d)) return true;
   }
   return false;
 }
 
-static int count_reduced_inputs(const o3_dep_generic_t *generic) {
-  int count = 0;
-  for (int i = 0; i < generic->num_inputs; ++i) {
-    bool walked = false;
-    for (int d = 0; d < generic->num_dims; ++d)
-      walked |= generic->reduction[d] && o3_dep_uses(generic->maps[i], d);
-    count += walked;
+/* Whether input |i| walks a parallel loop that input |k| does not. */
+static bool has_own_loop(const o3_dep_generic_t *generic, int i, int k) {
+  for (int d = 0; d < generic->num_dims; ++d) {
+    if (!generic->reduction[d] && o3_dep_uses(generic->maps[i], d) && !o3_dep_uses(generic->maps[k], d))
+      return true;
   }
-  return count;
+  return false;
+}
+
+static bool is_contraction(const o3_dep_generic_t *generic) {
+  return generic->num_inputs == 2 && is_reduced(generic, 0) && is_reduced(generic, 1) &&
+         has_own_loop(generic, 0, 1) && has_own_loop(generic, 1, 0);
 }
 
 o3_dep_kind_t o3_dep_generic_kind(const o3_dep_generic_t *generic) {
   bool reduces = false;
   for (int d = 0; d < generic->num_dims; ++d) reduces |= generic->reduction[d];
-  if (reduces) {
-    int reduced = count_reduced_inputs(generic);
-    return reduced == 2 && generic->num_inputs == 2 ? O3_DEP_CONTRACTION : O3_DEP_REDUCTION;
-  }
+  if (reduces) return is_contraction(generic) ? O3_DEP_CONTRACTION : O3_DEP_REDUCTION;
   MlirValue old = mlirBlockGetArgument(generic->body, generic->num_inputs);
   bool reads_old = !mlirOpOperandIsNull(mlirValueGetFirstUse(old));
   if (reads_old || (int)mlirAffineMapGetNumResults(o3_dep_result_map(generic)) != generic->num_dims)
     return O3_DEP_OTHER;
-  return generic->num_inputs == 0 && !reads_positions(generic->body) ? O3_DEP_FILL : O3_DEP_MAP;
+  return is_fill(generic) ? O3_DEP_FILL : O3_DEP_MAP;
 }
 
 /* ---- Nodes ---- */
@@ -125,13 +130,24 @@ static const struct {
     {"tensor.empty", O3_DEP_EMPTY},       {"arith.constant", O3_DEP_CONSTANT},
 };
 
+/* An op without iterations; simplifications take it away at any time. */
+static bool has_nothing_to_do(MlirOperation op) {
+  for (intptr_t i = 0; i < mlirOperationGetNumOperands(op); ++i) {
+    MlirType type = mlirValueGetType(mlirOperationGetOperand(op, i));
+    for (int r = 0; mlirTypeIsARankedTensor(type) && r < o3_type_rank(type); ++r) {
+      if (o3_type_dim(type, r) == 0) return true;
+    }
+  }
+  return false;
+}
+
 static o3_status_t read_node(o3_arena_t *arena, o3_dep_node_t *node) {
   node->kind = O3_DEP_OTHER;
   for (size_t i = 0; i < sizeof(KINDS) / sizeof(KINDS[0]); ++i) {
     if (o3_op_is(node->op, KINDS[i].op)) node->kind = KINDS[i].kind;
   }
   o3_dep_generic_t generic;
-  if (!o3_dep_generic_read(node->op, &generic)) return NULL;
+  if (!o3_dep_generic_read(node->op, &generic) || has_nothing_to_do(node->op)) return NULL;
   node->kind = o3_dep_generic_kind(&generic);
   if (node->kind == O3_DEP_OTHER) return NULL;
   node->generic = O3_ARENA_NEW(arena, o3_dep_generic_t);

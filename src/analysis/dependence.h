@@ -19,9 +19,10 @@ enum { O3_DEP_MAX_OPERANDS = 64 };
 
 typedef enum o3_dep_kind {
   O3_DEP_MAP,         /* linalg.generic, one result, all loops parallel, the result's old value is not read */
-  O3_DEP_FILL,        /* a map without inputs and without positions: one scalar everywhere */
-  O3_DEP_REDUCTION,   /* linalg.generic with reduction loops and one input that they walk */
-  O3_DEP_CONTRACTION, /* the same with two */
+  O3_DEP_FILL,        /* a map that yields one scalar from outside everywhere */
+  O3_DEP_REDUCTION,   /* linalg.generic with reduction loops */
+  O3_DEP_CONTRACTION, /* the same, of two inputs that both walk a parallel loop of their own: an outer product
+                       */
   O3_DEP_VIEW,        /* reshapes: the same elements in the same order */
   O3_DEP_SLICE,       /* tensor.extract_slice */
   O3_DEP_EMPTY,       /* tensor.empty */
@@ -42,7 +43,8 @@ typedef struct o3_dep_node {
   MlirOperation op;
   int index; /* in program order */
   o3_dep_kind_t kind;
-  o3_dep_generic_t *generic;  /* NULL for other ops, and for generics that are of kind OTHER */
+  o3_dep_generic_t *generic;  /* NULL for other ops, and for generics that are of kind OTHER, those
+                                of tensors without elements among them */
   bool captured;              /* some op reads a result in a region of its own */
   int num_users;              /* distinct ops of the block that read its results, the terminator among them */
   struct o3_dep_node **users; /* in program order */

@@ -67,7 +67,8 @@ static MlirAffineExpr multiply_out(MlirContext context, product_t *product) {
   if (product->count == 0 || product->constant == 0) return o3_expr_const(context, product->constant);
   MlirAffineExpr result = product->factors[0];
   for (int i = 1; i < product->count; ++i) result = mlirAffineMulExprGet(result, product->factors[i]);
-  return product->constant == 1 ? result : mlirAffineMulExprGet(result, o3_expr_const(context, product->constant));
+  return product->constant == 1 ? result
+                                : mlirAffineMulExprGet(result, o3_expr_const(context, product->constant));
 }
 
 MlirAffineExpr o3_expr_mul(MlirAffineExpr a, MlirAffineExpr b) {
@@ -175,9 +176,9 @@ static void cancel(product_t *a, product_t *b) {
 
 typedef MlirAffineExpr (*divide_fn_t)(MlirAffineExpr, MlirAffineExpr);
 
-/* (x * c + d) / c is exact in each term when c divides all of them: MLIR knows this for constants; products of
- * symbols are cancelled here. Cancelling is right since sizes in a divisor are positive wherever the quotient
- * is used. */
+/* (x * c + d) / c is exact in each term when c divides all of them: MLIR knows this for constants; products
+ * of symbols are cancelled here. Cancelling is right since sizes in a divisor are positive wherever the
+ * quotient is used. */
 static MlirAffineExpr divide(MlirAffineExpr a, MlirAffineExpr b, divide_fn_t divide_fn) {
   MlirContext context = mlirAffineExprGetContext(a);
   product_t numerator = factorize(a), divisor = factorize(b);
@@ -198,15 +199,16 @@ MlirAffineExpr o3_expr_ceil_div(MlirAffineExpr a, MlirAffineExpr b) {
 
 MlirAffineExpr o3_expr_mod(MlirAffineExpr a, MlirAffineExpr b) { return mlirAffineModExprGet(a, b); }
 
-/* An upper bound of |factor| * |term| without its division: k * (x / c) is at most x for k <= c, and x * (k / c) when c
- * divides k. Null when |term| is no such quotient, or that of something that may be negative. */
+/* An upper bound of |factor| * |term| without its division: k * (x / c) is at most x for k <= c, and x * (k /
+ * c) when c divides k. Null when |term| is no such quotient, or that of something that may be negative. */
 static MlirAffineExpr bound_of_quotient(MlirAffineExpr term, int64_t factor) {
   bool floor = mlirAffineExprIsAFloorDiv(term), ceil = mlirAffineExprIsACeilDiv(term);
   int64_t divisor;
   if (!floor && !ceil) return (MlirAffineExpr){0};
   MlirContext context = mlirAffineExprGetContext(term);
   MlirAffineExpr top = mlirAffineBinaryOpExprGetLHS(term);
-  if (!o3_expr_is_const(mlirAffineBinaryOpExprGetRHS(term), &divisor) || divisor <= 0) return (MlirAffineExpr){0};
+  if (!o3_expr_is_const(mlirAffineBinaryOpExprGetRHS(term), &divisor) || divisor <= 0)
+    return (MlirAffineExpr){0};
   if (!o3_expr_at_least(top, 0)) return (MlirAffineExpr){0};
   if (factor == 1 || (floor && factor <= divisor)) return top;
   if (factor % divisor) return (MlirAffineExpr){0};
@@ -232,9 +234,10 @@ static MlirAffineExpr bound_from_below(MlirAffineExpr expr) {
 
 static bool sum_at_least(MlirAffineExpr expr, int64_t bound) {
   MlirAffineExpr left = mlirAffineBinaryOpExprGetLHS(expr), right = mlirAffineBinaryOpExprGetRHS(expr);
-  int64_t constant;
-  bool plain = o3_expr_is_const(right, &constant) ? o3_expr_at_least(left, bound - constant)
-                                                  : o3_expr_at_least(left, 0) && o3_expr_at_least(right, bound);
+  int64_t constant, rest;
+  bool plain = o3_expr_is_const(right, &constant)
+                   ? !__builtin_sub_overflow(bound, constant, &rest) && o3_expr_at_least(left, rest)
+                   : o3_expr_at_least(left, 0) && o3_expr_at_least(right, bound);
   if (plain) return true;
   MlirAffineExpr below = bound_from_below(expr);
   return !o3_expr_equal(below, expr) && o3_expr_at_least(below, bound);

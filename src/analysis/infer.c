@@ -88,17 +88,18 @@ static bool broadcast_dim(o3_symbols_t *symbols, const char *who, MlirAffineExpr
   return o3_symbols_require_equal(symbols, a, b, who);
 }
 
-o3_status_t o3_infer_broadcast(o3_symbols_t *symbols, const char *who, const o3_shape_t *a, const o3_shape_t *b,
-                               o3_shape_t *result) {
+o3_status_t o3_infer_broadcast(o3_symbols_t *symbols, const char *who, const o3_shape_t *a,
+                               const o3_shape_t *b, o3_shape_t *result) {
   const o3_shape_t *longer = a->rank >= b->rank ? a : b, *shorter = a->rank >= b->rank ? b : a;
   int lead = longer->rank - shorter->rank;
   o3_shape_t shape = *longer;
   for (int i = 0; i < shorter->rank; ++i) {
-    if (broadcast_dim(symbols, who, longer->dims[lead + i], shorter->dims[i], &shape.dims[lead + i])) continue;
+    if (broadcast_dim(symbols, who, longer->dims[lead + i], shorter->dims[i], &shape.dims[lead + i]))
+      continue;
     char *a_text = o3_shape_text(symbols, a), *b_text = o3_shape_text(symbols, b);
     o3_status_t status = o3_status_create(
-        O3_STATUS_INVALID_MODEL, "%s: shapes %s and %s do not broadcast (dimension %d from the end differs)", who,
-        a_text, b_text, shorter->rank - i);
+        O3_STATUS_INVALID_MODEL, "%s: shapes %s and %s do not broadcast (dimension %d from the end differs)",
+        who, a_text, b_text, shorter->rank - i);
     free(a_text);
     free(b_text);
     return status;

@@ -1,7 +1,8 @@
 /* Inference: types, shapes and known contents of an op's results from those of its operands.
  *
  * Each op of ir/ops.def whose result follows from its operands has a row in infer.def. Ops whose result shape
- * is given from outside (reshape, broadcast, slice, pad, resize, range, ...) have none: their builders state it.
+ * is given from outside (reshape, broadcast, slice, pad, resize, range, ...) have none: their builders state
+ * it.
  */
 #ifndef O3_ANALYSIS_INFER_H
 #define O3_ANALYSIS_INFER_H
@@ -40,10 +41,11 @@ bool o3_infer_string_is(const o3_infer_t *in, const char *name, const char *text
 int o3_infer_ints(const o3_infer_t *in, const char *name, int64_t *values, int capacity);
 
 /* The NumPy broadcast of two shapes, with guards where two symbols meet. INVALID_MODEL when they clash. */
-o3_status_t o3_infer_broadcast(o3_symbols_t *symbols, const char *who, const o3_shape_t *a, const o3_shape_t *b,
-                               o3_shape_t *result) O3_MUST_USE;
+o3_status_t o3_infer_broadcast(o3_symbols_t *symbols, const char *who, const o3_shape_t *a,
+                               const o3_shape_t *b, o3_shape_t *result) O3_MUST_USE;
 
-/* An element list of |count| unknown elements, or NULL if |count| is too large to track (or memory is out). */
+/* An element list of |count| unknown elements, or NULL if |count| is too large to track (or memory is out).
+ */
 o3_element_t *o3_infer_elements(o3_arena_t *arena, int64_t count);
 /* Static number of elements of a shape when it is at most O3_FACT_MAX_ELEMENTS, else -1. */
 int64_t o3_infer_small_count(const o3_shape_t *shape);

@@ -1,5 +1,5 @@
-/* Elementwise ops: the result's shape is the broadcast of the operands', and the contents of small tensors are
- * computed as far as they are known, so that arithmetic on shapes turns into affine expressions. */
+/* Elementwise ops: the result's shape is the broadcast of the operands', and the contents of small tensors
+ * are computed as far as they are known, so that arithmetic on shapes turns into affine expressions. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,17 +42,17 @@ static const struct {
   expr_fn_t expr;
   enum { ANY, LOGICAL, REAL } domain;
 } EVALUATORS[] = {
-    {"o3.neg", n_neg, NULL, ANY},           {"o3.abs", n_abs, NULL, ANY},
-    {"o3.sqrt", n_sqrt, NULL, REAL},        {"o3.exp", n_exp, NULL, REAL},
-    {"o3.log", n_log, NULL, REAL},          {"o3.floor", n_floor, NULL, REAL},
-    {"o3.ceil", n_ceil, NULL, REAL},        {"o3.round", n_round, NULL, REAL},
-    {"o3.sign", n_sign, NULL, ANY},         {"o3.not", n_not, NULL, LOGICAL},
-    {"o3.add", n_add, o3_expr_add, ANY},    {"o3.sub", n_sub, o3_expr_sub, ANY},
-    {"o3.mul", n_mul, o3_expr_mul, ANY},    {"o3.div", n_div, o3_expr_floor_div, ANY},
-    {"o3.pow", n_pow, NULL, REAL},          {"o3.max", n_max, NULL, ANY},
-    {"o3.min", n_min, NULL, ANY},           {"o3.and", n_and, NULL, LOGICAL},
-    {"o3.or", n_or, NULL, LOGICAL},         {"o3.equal", n_equal, NULL, ANY},
-    {"o3.less", n_less, NULL, ANY},         {"o3.less_equal", n_less_equal, NULL, ANY},
+    {"o3.neg", n_neg, NULL, ANY},        {"o3.abs", n_abs, NULL, ANY},
+    {"o3.sqrt", n_sqrt, NULL, REAL},     {"o3.exp", n_exp, NULL, REAL},
+    {"o3.log", n_log, NULL, REAL},       {"o3.floor", n_floor, NULL, REAL},
+    {"o3.ceil", n_ceil, NULL, REAL},     {"o3.round", n_round, NULL, REAL},
+    {"o3.sign", n_sign, NULL, ANY},      {"o3.not", n_not, NULL, LOGICAL},
+    {"o3.add", n_add, o3_expr_add, ANY}, {"o3.sub", n_sub, o3_expr_sub, ANY},
+    {"o3.mul", n_mul, o3_expr_mul, ANY}, {"o3.div", n_div, o3_expr_floor_div, ANY},
+    {"o3.pow", n_pow, NULL, REAL},       {"o3.max", n_max, NULL, ANY},
+    {"o3.min", n_min, NULL, ANY},        {"o3.and", n_and, NULL, LOGICAL},
+    {"o3.or", n_or, NULL, LOGICAL},      {"o3.equal", n_equal, NULL, ANY},
+    {"o3.less", n_less, NULL, ANY},      {"o3.less_equal", n_less_equal, NULL, ANY},
 };
 
 static int find_evaluator(const char *op) {
@@ -124,7 +124,8 @@ static bool element_expr(MlirContext context, const o3_element_t *element, MlirA
 }
 
 /* Symbolic division is exact only for integers that cannot be negative. */
-static void evaluate_exprs(int evaluator, o3_infer_t *in, MlirAffineExpr a, MlirAffineExpr b, o3_element_t *out) {
+static void evaluate_exprs(int evaluator, o3_infer_t *in, MlirAffineExpr a, MlirAffineExpr b,
+                           o3_element_t *out) {
   const char *op = EVALUATORS[evaluator].op;
   bool is_float = o3_type_is_float(in->operands[0]->element);
   MlirAffineExpr result = {0};
@@ -282,8 +283,7 @@ o3_status_t o3_infer_cast(o3_infer_t *in) {
   if (!value_cast || narrow || !x->elements) return NULL;
   o3_element_t *elements = o3_infer_elements(in->arena, x->num_elements);
   if (!elements) return NULL;
-  for (int i = 0; i < x->num_elements; ++i)
-    cast_element(in->context, to, &x->elements[i], &elements[i]);
+  for (int i = 0; i < x->num_elements; ++i) cast_element(in->context, to, &x->elements[i], &elements[i]);
   in->results[0].elements = elements;
   in->results[0].num_elements = x->num_elements;
   return NULL;

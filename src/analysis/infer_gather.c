@@ -40,7 +40,8 @@ static int64_t static_product(const o3_shape_t *shape, int first, int last) {
   return product;
 }
 
-/* Tracked tensors are small and static; an index that is not known, or out of range, leaves its entries unknown. */
+/* Tracked tensors are small and static; an index that is not known, or out of range, leaves its entries
+ * unknown. */
 static void gather_known(o3_infer_t *in, int axis) {
   const o3_fact_t *x = in->operands[0], *indices = in->operands[1];
   o3_fact_t *y = &in->results[0];
@@ -80,7 +81,8 @@ o3_status_t o3_infer_gather(o3_infer_t *in) {
 static o3_status_t check_inside(o3_infer_t *in, int axis) {
   const o3_shape_t *x = &in->operands[0]->shape, *indices = &in->operands[1]->shape;
   if (x->rank != indices->rank)
-    return o3_infer_error(in, "indices of rank %d for data of rank %d, the same is expected", indices->rank, x->rank);
+    return o3_infer_error(in, "indices of rank %d for data of rank %d, the same is expected", indices->rank,
+                          x->rank);
   for (int i = 0; i < x->rank; ++i) {
     if (i == axis) continue;
     if (!o3_symbols_require_nonnegative(in->symbols, o3_expr_sub(x->dims[i], indices->dims[i]), in->who))
@@ -100,8 +102,7 @@ o3_status_t o3_infer_gather_elements(o3_infer_t *in) {
 }
 
 static o3_status_t require_same(o3_infer_t *in, const o3_shape_t *a, const o3_shape_t *b) {
-  if (a->rank != b->rank)
-    return o3_infer_error(in, "updates of rank %d, %d is expected", b->rank, a->rank);
+  if (a->rank != b->rank) return o3_infer_error(in, "updates of rank %d, %d is expected", b->rank, a->rank);
   for (int i = 0; i < a->rank; ++i) {
     if (!o3_symbols_require_equal(in->symbols, a->dims[i], b->dims[i], in->who))
       return o3_infer_error(in, "dimension %d of the updates does not fit data and indices", i);
@@ -132,13 +133,14 @@ o3_status_t o3_infer_scatter_elements(o3_infer_t *in) {
 static o3_status_t tuple_size(o3_infer_t *in, int batch, int *size) {
   const o3_shape_t *x = &in->operands[0]->shape, *indices = &in->operands[1]->shape;
   int64_t last;
-  if (indices->rank < 1 || x->rank < 1) return o3_infer_error(in, "data and indices must have at least rank 1");
+  if (indices->rank < 1 || x->rank < 1)
+    return o3_infer_error(in, "data and indices must have at least rank 1");
   if (!o3_expr_is_const(indices->dims[indices->rank - 1], &last))
-    return o3_status_create(O3_STATUS_UNSUPPORTED, "%s: the last size of the indices must be known while compiling",
-                            in->who);
+    return o3_status_create(O3_STATUS_UNSUPPORTED,
+                            "%s: the last size of the indices must be known while compiling", in->who);
   if (batch < 0 || batch >= indices->rank || last < 0 || batch + last > x->rank)
-    return o3_infer_error(in, "indices of %lld numbers after %d batch dimensions for data of rank %d", (long long)last,
-                          batch, x->rank);
+    return o3_infer_error(in, "indices of %lld numbers after %d batch dimensions for data of rank %d",
+                          (long long)last, batch, x->rank);
   *size = (int)last;
   return NULL;
 }

@@ -13,7 +13,8 @@ o3_status_t o3_infer_matmul(o3_infer_t *in) {
   MlirAffineExpr a_k = a->dims[a->rank - 1], b_k = b->dims[b->rank - 2];
   if (!o3_symbols_require_equal(in->symbols, a_k, b_k, in->who)) {
     char *a_text = o3_shape_text(in->symbols, a), *b_text = o3_shape_text(in->symbols, b);
-    o3_status_t status = o3_infer_error(in, "matrix product of %s and %s: inner sizes differ", a_text, b_text);
+    o3_status_t status =
+        o3_infer_error(in, "matrix product of %s and %s: inner sizes differ", a_text, b_text);
     free(a_text);
     free(b_text);
     return status;

@@ -76,8 +76,8 @@ static void follow_reduce(o3_infer_t *in, const bool *reduced) {
   o3_element_t *elements = kind < 0 || !can_follow(x) ? NULL : o3_infer_elements(in->arena, count);
   if (!elements) return;
   for (int64_t i = 0; i < count && FOLLOWED[kind].has_identity; ++i)
-    elements[i] = (o3_element_t){.kind = O3_ELEMENT_EXPR,
-                                 .expr = o3_expr_const(in->context, FOLLOWED[kind].identity)};
+    elements[i] =
+        (o3_element_t){.kind = O3_ELEMENT_EXPR, .expr = o3_expr_const(in->context, FOLLOWED[kind].identity)};
   for (int i = 0; i < x->num_elements; ++i) {
     int64_t target = target_of(&x->shape, reduced, i);
     accumulate(in, kind, !seen[target], &x->elements[i], &elements[target]);

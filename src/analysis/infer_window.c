@@ -54,8 +54,10 @@ static o3_status_t count_windows(const o3_infer_t *in, const window_t *window, i
     free(wanted);
     return status;
   }
+  MlirAffineExpr hanging = o3_expr_sub(o3_expr_add(room, stride), led);
+  bool starts_behind = ceil && o3_expr_at_least(hanging, 1);
   *count = o3_expr_add(ceil ? o3_expr_ceil_div(room, stride) : o3_expr_floor_div(room, stride), one);
-  if (ceil) *count = o3_symbols_min(in->symbols, *count, o3_expr_ceil_div(led, stride));
+  if (starts_behind) *count = o3_expr_ceil_div(led, stride);
   return NULL;
 }
 

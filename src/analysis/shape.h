@@ -50,8 +50,8 @@ char *o3_expr_text(const struct o3_symbols *symbols, MlirAffineExpr expr);
 
 typedef enum o3_symbol_kind {
   O3_SYMBOL_INPUT, /* a size of an input, named by the model */
-  O3_SYMBOL_DATA,  /* known when an op has run: the first result whose shape has this bare symbol defines it */
-  O3_SYMBOL_MIN,   /* the minimum of expressions of earlier symbols */
+  O3_SYMBOL_DATA, /* known when an op has run: the first result whose shape has this bare symbol defines it */
+  O3_SYMBOL_MIN,  /* the minimum of expressions of earlier symbols */
   O3_SYMBOL_MAX
 } o3_symbol_kind_t;
 
@@ -93,8 +93,8 @@ bool o3_symbols_require_nonnegative(o3_symbols_t *symbols, MlirAffineExpr expr, 
 /* |expr| with the equalities found so far put in. */
 MlirAffineExpr o3_symbols_resolve(const o3_symbols_t *symbols, MlirAffineExpr expr);
 
-/* What is required inside of a branch or loop body holds only there: leaving forgets the guards and equalities
- * that were added since entering. Symbols stay. NULL when memory is out. */
+/* What is required inside of a branch or loop body holds only there: leaving forgets the guards and
+ * equalities that were added since entering. Symbols stay. NULL when memory is out. */
 typedef struct o3_symbols_scope o3_symbols_scope_t;
 o3_symbols_scope_t *o3_symbols_enter(o3_symbols_t *symbols);
 void o3_symbols_leave(o3_symbols_t *symbols, const o3_symbols_scope_t *scope);
@@ -128,7 +128,9 @@ typedef struct o3_fact {
   int num_elements;
 } o3_fact_t;
 
-static inline MlirType o3_fact_type(const o3_fact_t *fact) { return o3_shape_type(&fact->shape, fact->element); }
+static inline MlirType o3_fact_type(const o3_fact_t *fact) {
+  return o3_shape_type(&fact->shape, fact->element);
+}
 /* Constant elements as numbers; false when one is unknown or symbolic. |values| holds num_elements. */
 bool o3_fact_ints(const o3_fact_t *fact, int64_t *values);
 /* All elements known, as expressions or numbers. */

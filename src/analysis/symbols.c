@@ -26,7 +26,9 @@ o3_symbols_t *o3_symbols_create(MlirContext context, o3_arena_t *arena) {
 int o3_symbols_count(const o3_symbols_t *self) { return (int)self->symbols.count; }
 const o3_symbol_t *o3_symbols_at(const o3_symbols_t *self, int index) { return self->symbols.items[index]; }
 int o3_symbols_num_guards(const o3_symbols_t *self) { return (int)self->guards.count; }
-const o3_guard_t *o3_symbols_guard_at(const o3_symbols_t *self, int index) { return self->guards.items[index]; }
+const o3_guard_t *o3_symbols_guard_at(const o3_symbols_t *self, int index) {
+  return self->guards.items[index];
+}
 
 static MlirAffineExpr add_symbol(o3_symbols_t *self, const o3_symbol_t *symbol) {
   o3_symbol_t *copy = O3_ARENA_NEW(self->arena, o3_symbol_t);
@@ -56,10 +58,21 @@ MlirAffineExpr o3_symbols_data(o3_symbols_t *self) {
   return add_symbol(self, &(o3_symbol_t){.name = fresh_name(self), .kind = O3_SYMBOL_DATA});
 }
 
-static MlirAffineExpr extremum(o3_symbols_t *self, o3_symbol_kind_t kind, MlirAffineExpr a, MlirAffineExpr b) {
+/* Models write the largest integer for "to the end": no size comes near it. */
+static bool exceeds_sizes(MlirAffineExpr expr) {
+  int64_t value;
+  return o3_expr_is_const(expr, &value) && value >= INT64_MAX / 2;
+}
+
+static bool is_at_most(MlirAffineExpr a, MlirAffineExpr b) {
+  return exceeds_sizes(b) || o3_expr_at_least(o3_expr_sub(b, a), 0);
+}
+
+static MlirAffineExpr extremum(o3_symbols_t *self, o3_symbol_kind_t kind, MlirAffineExpr a,
+                               MlirAffineExpr b) {
   bool minimum = kind == O3_SYMBOL_MIN;
-  if (o3_expr_at_least(o3_expr_sub(b, a), 0)) return minimum ? a : b;
-  if (o3_expr_at_least(o3_expr_sub(a, b), 0)) return minimum ? b : a;
+  if (is_at_most(a, b)) return minimum ? a : b;
+  if (is_at_most(b, a)) return minimum ? b : a;
   for (int i = 0; i < o3_symbols_count(self); ++i) {
     const o3_symbol_t *symbol = o3_symbols_at(self, i);
     if (symbol->kind == kind && o3_expr_equal(symbol->a, a) && o3_expr_equal(symbol->b, b))
@@ -264,7 +277,8 @@ static o3_status_t read_guard(o3_symbols_t *self, MlirAttribute attr) {
   MlirStringRef ref = mlirStringAttrGetValue(text);
   const char *copy = o3_arena_strndup(self->arena, ref.data, ref.length);
   MlirAffineExpr rhs = pair.rank == 2 ? pair.dims[1] : (MlirAffineExpr){0};
-  if (!add_guard(self, pair.dims[0], rhs, copy)) return o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");
+  if (!add_guard(self, pair.dims[0], rhs, copy))
+    return o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");
   return NULL;
 }
 

@@ -9,6 +9,7 @@
 #include "driver/dump.h"
 #include "driver/evaluate.h"
 #include "driver/overrides.h"
+#include "fuse/fuse.h"
 #include "import/import.h"
 
 typedef o3_compilation_t compilation_t;
@@ -197,6 +198,14 @@ static o3_status_t package(compilation_t *c) {
   return o3_package(&c->env, c->module, &request);
 }
 
+static o3_status_t explain_kernels(const compilation_t *c) {
+  char *text = o3_fuse_explain(c->module);
+  O3_TRY_ALLOC(text);
+  fputs(*text ? text : "no kernels: ops are joined at -O2 and higher\n", stderr);
+  free(text);
+  return NULL;
+}
+
 static o3_status_t run_stage(compilation_t *c, o3_stage_t stage) {
   double start = o3_clock_ms();
   report_progress(c, stage);
@@ -206,6 +215,7 @@ static o3_status_t run_stage(compilation_t *c, o3_stage_t stage) {
     O3_TRY(package(c));
   } else {
     O3_TRY(run_passes(c, stage));
+    if (stage == O3_STAGE_FUSE && c->plan.options->explain) O3_TRY(explain_kernels(c));
     O3_TRY(dump_module(c, stage));
   }
   record_time(c, stage, start);

@@ -6,6 +6,7 @@
 #include "fuse/fuse.h"
 
 #include "fuse/group.h"
+#include "fuse/move_reshapes.h"
 #include "fuse/outline_kernel.h"
 
 /* The ops of all groups, from the last to the first: readers go before what they read. */
@@ -30,11 +31,13 @@ o3_status_t o3_fuse(o3_pass_env_t *env, MlirModule module) {
   MlirOperation main = o3_module_func(module, "main");
   if (mlirOperationIsNull(main))
     return o3_status_create(O3_STATUS_INVALID_MODEL, "the module has no function @main");
-  O3_TRY(
-      o3_ir_run_pipeline(module, "builtin.module(func.func(linalg-fold-unit-extent-dims),canonicalize,cse)"));
+  O3_TRY(o3_ir_run_pipeline(module, "builtin.module(canonicalize,cse)"));
   o3_arena_t *scratch = o3_arena_create();
   O3_TRY_ALLOC(scratch);
-  o3_status_t status = fuse_block(env, scratch, module, o3_func_body(o3_module_func(module, "main")));
+  MlirBlock body = o3_func_body(o3_module_func(module, "main"));
+  o3_status_t status = o3_fuse_move_reshapes(scratch, body);
+  if (!status) status = o3_ir_run_pipeline(module, "builtin.module(canonicalize,cse)");
+  if (!status) status = fuse_block(env, scratch, module, body);
   o3_arena_destroy(scratch);
   return status ? status : o3_ir_run_pipeline(module, "builtin.module(canonicalize,cse)");
 }

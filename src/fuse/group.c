@@ -20,6 +20,7 @@ typedef struct grower {
   o3_dep_node_t *seed;
   bool *inside;                /* for each node: candidate, then member */
   const char **reasons;        /* for each node: why it is inside, or why not */
+  bool *repeated;              /* elementwise round: its elements are computed several times */
   int num_rows;                /* rows round: */
   int (*rows)[O3_IR_MAX_RANK]; /* for each node inside, the loops that count the rows */
 } grower_t;
@@ -88,9 +89,11 @@ static o3_status_t init_grower(grower_t *self, o3_groups_t *groups) {
   *self = (grower_t){.groups = groups,
                      .inside = O3_ARENA_ARRAY(groups->arena, bool, count),
                      .reasons = O3_ARENA_ARRAY(groups->arena, const char *, count),
+                     .repeated = O3_ARENA_ARRAY(groups->arena, bool, count),
                      .rows = o3_arena_alloc(groups->arena, count, sizeof(int[O3_IR_MAX_RANK]))};
   O3_TRY_ALLOC(self->inside);
   O3_TRY_ALLOC(self->reasons);
+  O3_TRY_ALLOC(self->repeated);
   O3_TRY_ALLOC(self->rows);
   return NULL;
 }
@@ -434,6 +437,7 @@ static bool joins_elementwise(grower_t *self, const o3_dep_node_t *node) {
   int ops = count_ops(node->generic->body, &expensive);
   for (int u = 0; u < node->num_users; ++u) {
     const o3_dep_generic_t *user = node->users[u]->generic;
+    broadcast |= self->repeated[node->users[u]->index];
     for (int i = 0; i < user->num_inputs; ++i) {
       if (o3_dep_producer(self->groups->graph, mlirOperationGetOperand(user->op, i)) != node) continue;
       if (mlirAffineMapEqual(user->maps[i], o3_dep_result_map(user))) continue;
@@ -444,6 +448,7 @@ static bool joins_elementwise(grower_t *self, const o3_dep_node_t *node) {
   }
   if (broadcast && (expensive || ops > CHEAP_OPS))
     return refuse(self, node, "it would be computed again for each element of a broadcast");
+  self->repeated[node->index] = broadcast;
   return accept(self, node,
                 broadcast ? "cheap enough to compute again" : "elementwise, read by this kernel only");
 }
@@ -453,6 +458,7 @@ static o3_status_t group_elementwise(grower_t *self, o3_dep_node_t *root) {
   memset(self->inside, 0, (size_t)count * sizeof(bool));
   memset(self->reasons, 0, (size_t)count * sizeof(char *));
   self->inside[root->index] = true;
+  self->repeated[root->index] = false;
   self->reasons[root->index] = is_copy(root) ? "moves data" : "elementwise";
   self->seed = root;
   if (!is_copy(root)) grow_backward(self, root, joins_elementwise);

@@ -46,19 +46,6 @@ static bool is_worth_it(const o3_dep_generic_t *producer, const o3_dep_generic_t
   return !reads(consumer, consumer->num_inputs, producer);
 }
 
-/* linalg finds the length of a loop in an operand that the loop alone walks. */
-static bool knows_its_loops(const o3_rebuild_t *r) {
-  for (int d = 0; d < r->like->num_dims; ++d) {
-    bool found = o3_dep_position(r->out_map, d) >= 0;
-    for (int i = 0; i < r->num_inputs && !found; ++i) {
-      for (int p = 0; p < (int)mlirAffineMapGetNumResults(r->maps[i]) && !found; ++p)
-        found = o3_dep_loop(r->maps[i], p) == d;
-    }
-    if (!found) return false;
-  }
-  return true;
-}
-
 typedef struct merger {
   o3_arena_t *arena;
   const o3_dep_generic_t *producer, *consumer;
@@ -92,7 +79,7 @@ static bool list_inputs(merger_t *m) {
       if (m->from[i][k] < 0) return false;
     }
   }
-  return knows_its_loops(&m->rebuild);
+  return o3_rebuild_knows_loops(&m->rebuild);
 }
 
 /* The producer's value for the consumer's input |i|; inputs that read the same element share it. */
@@ -155,8 +142,7 @@ static bool is_filled(MlirOperation def, splat_t *splat) {
   o3_dep_generic_t fill;
   if (!o3_dep_generic_read(def, &fill) || o3_dep_generic_kind(&fill) != O3_DEP_FILL) return false;
   splat->value = mlirOperationGetOperand(mlirBlockGetTerminator(fill.body), 0);
-  MlirOperation scalar = o3_value_def(splat->value);
-  return mlirOperationIsNull(scalar) || !mlirBlockEqual(mlirOperationGetBlock(scalar), fill.body);
+  return true;
 }
 
 static bool is_splat(MlirValue tensor, splat_t *splat) {
@@ -192,7 +178,7 @@ static o3_status_t fold_splats(o3_arena_t *arena, MlirOperation op) {
     found += splat;
     places[i] = splat ? -1 : o3_rebuild_input(&r, input, generic.maps[i]);
   }
-  if (!found || !knows_its_loops(&r)) return NULL;
+  if (!found || !o3_rebuild_knows_loops(&r)) return NULL;
   MlirValue args[O3_DEP_MAX_OPERANDS], result;
   O3_TRY(o3_rebuild_begin(&r, arena));
   o3_builder_t b = o3_builder_at_end(r.block, mlirOperationGetLocation(op));

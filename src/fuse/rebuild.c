@@ -12,6 +12,18 @@ int o3_rebuild_input(o3_rebuild_t *rebuild, MlirValue value, MlirAffineMap map) 
   return rebuild->num_inputs++;
 }
 
+bool o3_rebuild_knows_loops(const o3_rebuild_t *r) {
+  for (int d = 0; d < r->like->num_dims; ++d) {
+    bool found = o3_dep_position(r->out_map, d) >= 0;
+    for (int i = 0; i < r->num_inputs && !found; ++i) {
+      for (int p = 0; p < (int)mlirAffineMapGetNumResults(r->maps[i]) && !found; ++p)
+        found = o3_dep_loop(r->maps[i], p) == d;
+    }
+    if (!found) return false;
+  }
+  return true;
+}
+
 o3_status_t o3_rebuild_begin(o3_rebuild_t *rebuild, o3_arena_t *arena) {
   MlirType types[O3_DEP_MAX_OPERANDS];
   MlirLocation locations[O3_DEP_MAX_OPERANDS], location = mlirOperationGetLocation(rebuild->like->op);
@@ -95,7 +107,7 @@ o3_status_t o3_rebuild_clone(o3_rebuild_t *rebuild, MlirBlock body, const MlirVa
 
 /* ---- The op ---- */
 
-MlirOperation o3_rebuild_finish(o3_rebuild_t *rebuild, MlirValue result) {
+MlirOperation o3_rebuild_build(o3_rebuild_t *rebuild, MlirValue result, MlirAttribute iterator_types) {
   MlirOperation like = rebuild->like->op;
   MlirContext context = mlirOperationGetContext(like);
   o3_builder_t b = o3_builder_before(like), inner = o3_builder_at_end(rebuild->block, b.location);
@@ -117,12 +129,17 @@ MlirOperation o3_rebuild_finish(o3_rebuild_t *rebuild, MlirValue result) {
       .results = &type,
       .num_attrs = 4,
       .attrs = (o3_attr_t[]){{"indexing_maps", mlirArrayAttrGet(context, count + 1, maps)},
-                             {"iterator_types", o3_op_attr(like, "iterator_types")},
+                             {"iterator_types", iterator_types},
                              {"operandSegmentSizes", mlirDenseI32ArrayGet(context, 2, segments)},
                              {"o3.kernel", o3_op_attr(like, "o3.kernel")}},
       .num_regions = 1,
       .regions = &region};
-  MlirOperation op = o3_build(&b, &spec);
+  return o3_build(&b, &spec);
+}
+
+MlirOperation o3_rebuild_finish(o3_rebuild_t *rebuild, MlirValue result) {
+  MlirOperation like = rebuild->like->op;
+  MlirOperation op = o3_rebuild_build(rebuild, result, o3_op_attr(like, "iterator_types"));
   mlirValueReplaceAllUsesOfWith(mlirOperationGetResult(like, 0), mlirOperationGetResult(op, 0));
   mlirOperationDestroy(like);
   return op;

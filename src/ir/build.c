@@ -30,7 +30,8 @@ o3_builder_t o3_builder_in(MlirBlock block, MlirLocation location) {
 /* Most ops have few attributes; the array lives on the stack. */
 enum { MAX_ATTRS = 32 };
 
-static int name_attrs(const o3_builder_t *builder, int count, const o3_attr_t *attrs, MlirNamedAttribute *named) {
+static int name_attrs(const o3_builder_t *builder, int count, const o3_attr_t *attrs,
+                      MlirNamedAttribute *named) {
   int n = 0;
   O3_ASSERT(count <= MAX_ATTRS, "ops have few attributes");
   for (int i = 0; i < count; ++i) {
@@ -76,7 +77,8 @@ MlirValue o3_build1(o3_builder_t *builder, const char *name, MlirType result, in
   return o3_build1_attrs(builder, name, result, num_operands, operands, 0, NULL);
 }
 
-MlirOperation o3_build0(o3_builder_t *builder, const char *name, int num_operands, const MlirValue *operands) {
+MlirOperation o3_build0(o3_builder_t *builder, const char *name, int num_operands,
+                        const MlirValue *operands) {
   o3_op_spec_t spec = {.name = name, .num_operands = num_operands, .operands = operands};
   return o3_build(builder, &spec);
 }
@@ -126,7 +128,8 @@ MlirValue o3_build_unary(o3_builder_t *builder, const char *name, MlirValue a) {
   return o3_build1(builder, name, mlirValueGetType(a), O3_VALUES(a));
 }
 
-MlirValue o3_build_affine(o3_builder_t *builder, MlirAffineExpr expr, int num_symbols, const MlirValue *symbols) {
+MlirValue o3_build_affine(o3_builder_t *builder, MlirAffineExpr expr, int num_symbols,
+                          const MlirValue *symbols) {
   if (mlirAffineExprIsAConstant(expr)) return o3_build_index(builder, mlirAffineConstantExprGetValue(expr));
   if (mlirAffineExprIsASymbol(expr)) return symbols[mlirAffineSymbolExprGetPosition(expr)];
   MlirAffineMap map = mlirAffineMapGet(builder->context, 0, num_symbols, 1, &expr);

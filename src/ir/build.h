@@ -37,9 +37,11 @@ typedef struct o3_op_spec {
 
 /* A count and an array from a list of values (types, attributes). */
 #define O3_VALUES(...) \
-  (int)(sizeof((MlirValue[]){__VA_ARGS__}) / sizeof(MlirValue)), (const MlirValue[]){__VA_ARGS__}
-#define O3_TYPES(...) (int)(sizeof((MlirType[]){__VA_ARGS__}) / sizeof(MlirType)), (const MlirType[]){__VA_ARGS__}
-#define O3_ATTRS(...) (int)(sizeof((o3_attr_t[]){__VA_ARGS__}) / sizeof(o3_attr_t)), (const o3_attr_t[]){__VA_ARGS__}
+  (int)(sizeof((MlirValue[]){__VA_ARGS__}) / sizeof(MlirValue)), (const MlirValue[]) { __VA_ARGS__ }
+#define O3_TYPES(...) \
+  (int)(sizeof((MlirType[]){__VA_ARGS__}) / sizeof(MlirType)), (const MlirType[]) { __VA_ARGS__ }
+#define O3_ATTRS(...) \
+  (int)(sizeof((o3_attr_t[]){__VA_ARGS__}) / sizeof(o3_attr_t)), (const o3_attr_t[]) { __VA_ARGS__ }
 #define O3_NO_VALUES 0, NULL
 
 o3_builder_t o3_builder_at_end(MlirBlock block, MlirLocation location);
@@ -67,11 +69,35 @@ MlirValue o3_build_float(o3_builder_t *builder, MlirType type, double value);
 /* The number |value| in |type|, integer or float. */
 MlirValue o3_build_number(o3_builder_t *builder, MlirType type, double value);
 /* arith.cmpi / arith.cmpf with MLIR's predicate numbers. */
-typedef enum o3_cmpi { O3_CMPI_EQ, O3_CMPI_NE, O3_CMPI_SLT, O3_CMPI_SLE, O3_CMPI_SGT, O3_CMPI_SGE,
-                       O3_CMPI_ULT, O3_CMPI_ULE, O3_CMPI_UGT, O3_CMPI_UGE } o3_cmpi_t;
-typedef enum o3_cmpf { O3_CMPF_FALSE, O3_CMPF_OEQ, O3_CMPF_OGT, O3_CMPF_OGE, O3_CMPF_OLT, O3_CMPF_OLE,
-                       O3_CMPF_ONE, O3_CMPF_ORD, O3_CMPF_UEQ, O3_CMPF_UGT, O3_CMPF_UGE, O3_CMPF_ULT,
-                       O3_CMPF_ULE, O3_CMPF_UNE, O3_CMPF_UNO } o3_cmpf_t;
+typedef enum o3_cmpi {
+  O3_CMPI_EQ,
+  O3_CMPI_NE,
+  O3_CMPI_SLT,
+  O3_CMPI_SLE,
+  O3_CMPI_SGT,
+  O3_CMPI_SGE,
+  O3_CMPI_ULT,
+  O3_CMPI_ULE,
+  O3_CMPI_UGT,
+  O3_CMPI_UGE
+} o3_cmpi_t;
+typedef enum o3_cmpf {
+  O3_CMPF_FALSE,
+  O3_CMPF_OEQ,
+  O3_CMPF_OGT,
+  O3_CMPF_OGE,
+  O3_CMPF_OLT,
+  O3_CMPF_OLE,
+  O3_CMPF_ONE,
+  O3_CMPF_ORD,
+  O3_CMPF_UEQ,
+  O3_CMPF_UGT,
+  O3_CMPF_UGE,
+  O3_CMPF_ULT,
+  O3_CMPF_ULE,
+  O3_CMPF_UNE,
+  O3_CMPF_UNO
+} o3_cmpf_t;
 MlirValue o3_build_cmpi(o3_builder_t *builder, o3_cmpi_t predicate, MlirValue a, MlirValue b);
 MlirValue o3_build_cmpf(o3_builder_t *builder, o3_cmpf_t predicate, MlirValue a, MlirValue b);
 MlirValue o3_build_select(o3_builder_t *builder, MlirValue condition, MlirValue a, MlirValue b);
@@ -79,7 +105,8 @@ MlirValue o3_build_select(o3_builder_t *builder, MlirValue condition, MlirValue 
 MlirValue o3_build2(o3_builder_t *builder, const char *name, MlirValue a, MlirValue b);
 MlirValue o3_build_unary(o3_builder_t *builder, const char *name, MlirValue a);
 /* The affine expression |expr| over symbols only, as an index value; |symbols| are index values. */
-MlirValue o3_build_affine(o3_builder_t *builder, MlirAffineExpr expr, int num_symbols, const MlirValue *symbols);
+MlirValue o3_build_affine(o3_builder_t *builder, MlirAffineExpr expr, int num_symbols,
+                          const MlirValue *symbols);
 
 /* ---- Structured control flow ---- */
 

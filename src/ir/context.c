@@ -89,8 +89,8 @@ static o3_status_t load_dialect(MlirContext context) {
 /* An op made before its dialect is loaded stays an unregistered one, and dangles once the dialect comes: what
  * the compiler builds by name is loaded first. */
 static void load_dialects(MlirContext context) {
-  static const char *const DIALECTS[] = {"affine", "arith", "bufferization", "cf",  "func", "linalg", "llvm",
-                                         "math",   "memref", "scf",          "tensor", "vector"};
+  static const char *const DIALECTS[] = {"affine", "arith", "bufferization", "cf",  "func",   "linalg",
+                                         "llvm",   "math",  "memref",        "scf", "tensor", "vector"};
   for (size_t i = 0; i < sizeof(DIALECTS) / sizeof(DIALECTS[0]); ++i)
     mlirContextGetOrLoadDialect(context, O3_STR(DIALECTS[i]));
 }
@@ -126,7 +126,9 @@ struct o3_diagnostics {
   o3_strbuf_t text;
 };
 
-static void append_text(MlirStringRef text, void *buffer) { o3_strbuf_append(buffer, text.data, text.length); }
+static void append_text(MlirStringRef text, void *buffer) {
+  o3_strbuf_append(buffer, text.data, text.length);
+}
 
 /* Of a model's node its name, of MLIR text the line. */
 static void append_place(o3_strbuf_t *text, MlirLocation location) {
@@ -187,7 +189,8 @@ o3_status_t o3_ir_run_pipeline(MlirModule module, const char *pipeline) {
   } else {
     o3_diagnostics_t *diagnostics = o3_diagnostics_begin(context);
     MlirLogicalResult result = mlirPassManagerRunOnOp(manager, mlirModuleGetOperation(module));
-    status = o3_diagnostics_end(diagnostics, mlirLogicalResultIsSuccess(result), O3_STATUS_INTERNAL, pipeline);
+    status =
+        o3_diagnostics_end(diagnostics, mlirLogicalResultIsSuccess(result), O3_STATUS_INTERNAL, pipeline);
   }
   o3_strbuf_deinit(&errors);
   mlirPassManagerDestroy(manager);

@@ -15,8 +15,8 @@ char *o3_dialect_irdl(void);
 typedef struct o3_diagnostics o3_diagnostics_t;
 o3_diagnostics_t *o3_diagnostics_begin(MlirContext context);
 /* INTERNAL (or |code|) with the collected text, or NULL if |ok|. Ends the collection. */
-o3_status_t o3_diagnostics_end(o3_diagnostics_t *diagnostics, bool ok, o3_status_code_t code, const char *what)
-    O3_MUST_USE;
+o3_status_t o3_diagnostics_end(o3_diagnostics_t *diagnostics, bool ok, o3_status_code_t code,
+                               const char *what) O3_MUST_USE;
 
 /* Runs MLIR's verifier on |op|. */
 o3_status_t o3_ir_verify(MlirOperation op) O3_MUST_USE;
@@ -25,8 +25,8 @@ o3_status_t o3_ir_verify(MlirOperation op) O3_MUST_USE;
 o3_status_t o3_ir_run_pipeline(MlirModule module, const char *pipeline) O3_MUST_USE;
 
 /* Reads a module from MLIR text, with locations in |name|. */
-o3_status_t o3_ir_parse(MlirContext context, const char *text, size_t length, const char *name, MlirModule *module)
-    O3_MUST_USE;
+o3_status_t o3_ir_parse(MlirContext context, const char *text, size_t length, const char *name,
+                        MlirModule *module) O3_MUST_USE;
 
 /* The module's text, locations included, data of big constants left out; malloc'ed. */
 char *o3_ir_print(MlirOperation op);

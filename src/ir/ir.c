@@ -74,7 +74,9 @@ MlirOperation o3_value_def(MlirValue value) {
   return mlirValueIsAOpResult(value) ? mlirOpResultGetOwner(value) : (MlirOperation){0};
 }
 
-MlirBlock o3_func_body(MlirOperation func) { return mlirRegionGetFirstBlock(mlirOperationGetRegion(func, 0)); }
+MlirBlock o3_func_body(MlirOperation func) {
+  return mlirRegionGetFirstBlock(mlirOperationGetRegion(func, 0));
+}
 
 MlirOperation o3_module_func(MlirModule module, const char *name) {
   MlirOperation op = mlirBlockGetFirstOperation(mlirModuleGetBody(module));
@@ -129,7 +131,9 @@ int64_t o3_type_dim(MlirType type, int dim) {
 
 MlirType o3_type_element(MlirType type) { return mlirShapedTypeGetElementType(type); }
 
-bool o3_type_is_static(MlirType type) { return mlirShapedTypeHasRank(type) && mlirShapedTypeHasStaticShape(type); }
+bool o3_type_is_static(MlirType type) {
+  return mlirShapedTypeHasRank(type) && mlirShapedTypeHasStaticShape(type);
+}
 
 int64_t o3_type_count(MlirType type) {
   if (!o3_type_is_static(type)) return -1;
@@ -156,7 +160,9 @@ int o3_type_bits(MlirType element) {
   return mlirTypeIsAIndex(element) ? 64 : 0;
 }
 
-static void print_to_strbuf(MlirStringRef text, void *buffer) { o3_strbuf_append(buffer, text.data, text.length); }
+static void print_to_strbuf(MlirStringRef text, void *buffer) {
+  o3_strbuf_append(buffer, text.data, text.length);
+}
 
 char *o3_type_text(MlirType type) {
   o3_strbuf_t buffer = O3_STRBUF_INIT;

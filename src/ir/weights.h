@@ -24,8 +24,8 @@ void o3_weights_destroy(o3_weights_t *weights);
 /* An elements attribute of |type| (a static ranked tensor) over |bytes| bytes at |data|, row-major, one byte
  * per i1. |data| must outlive the store (it may lie in a kept file or in o3_weights_alloc memory), unless the
  * constant is small, when it is copied. |name| is made unique. */
-o3_status_t o3_weights_add(o3_weights_t *weights, const char *name, MlirType type, const void *data, size_t bytes,
-                           MlirAttribute *attr) O3_MUST_USE;
+o3_status_t o3_weights_add(o3_weights_t *weights, const char *name, MlirType type, const void *data,
+                           size_t bytes, MlirAttribute *attr) O3_MUST_USE;
 
 /* Zeroed memory that lives as long as the store, 64-byte aligned. NULL when memory is out. */
 void *o3_weights_alloc(o3_weights_t *weights, size_t bytes);
@@ -40,8 +40,8 @@ const void *o3_weights_data(o3_weights_t *weights, MlirAttribute attr, size_t *b
 /* The resource's name, borrowed from the store, or NULL when the attribute holds its own data. */
 const char *o3_weights_name(o3_weights_t *weights, MlirAttribute attr);
 
-/* Saves all named weights' data beside a dump, or reads such a file so that a dump can be compiled further: load
- * after parsing the dump, because MLIR renames what is parsed under a name that is taken. */
+/* Saves all named weights' data beside a dump, or reads such a file so that a dump can be compiled further:
+ * load after parsing the dump, because MLIR renames what is parsed under a name that is taken. */
 o3_status_t o3_weights_save(const o3_weights_t *weights, const char *path) O3_MUST_USE;
 o3_status_t o3_weights_load(o3_weights_t *weights, const char *path) O3_MUST_USE;
 

@@ -7,7 +7,9 @@ MlirValue o3_node_input(const o3_node_t *node, int index) {
   return index < node->num_inputs ? node->inputs[index] : (MlirValue){0};
 }
 
-bool o3_node_has_input(const o3_node_t *node, int index) { return !mlirValueIsNull(o3_node_input(node, index)); }
+bool o3_node_has_input(const o3_node_t *node, int index) {
+  return !mlirValueIsNull(o3_node_input(node, index));
+}
 
 MlirAttribute o3_node_attr(const o3_node_t *node, const char *name) {
   return mlirDictionaryAttrGetElementByName(o3_op_attr(node->op, "attrs"), O3_STR(name));
@@ -25,7 +27,8 @@ int64_t o3_node_int(const o3_node_t *node, const char *name, int64_t fallback) {
 
 double o3_node_float(const o3_node_t *node, const char *name, double fallback) {
   MlirAttribute attr = o3_node_attr(node, name);
-  if (mlirAttributeIsNull(attr) || !mlirAttributeIsAFloat(attr)) return fallback;
+  if (mlirAttributeIsNull(attr) || !mlirAttributeIsAFloat(attr))
+    return (double)(float)fallback; /* as ONNX states its defaults */
   return mlirFloatAttrGetValueDouble(attr);
 }
 
@@ -39,7 +42,8 @@ const char *o3_node_string(o3_nz_t *nz, const o3_node_t *node, const char *name,
 
 static int checked_count(o3_nz_t *nz, const char *name, intptr_t count, int capacity) {
   if (count <= capacity) return (int)count;
-  o3_nz_fail(nz, o3_nz_invalid(nz, "attribute %s has %ld entries, at most %d expected", name, (long)count, capacity));
+  o3_nz_fail(nz, o3_nz_invalid(nz, "attribute %s has %ld entries, at most %d expected", name, (long)count,
+                               capacity));
   return 0;
 }
 

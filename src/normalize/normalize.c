@@ -36,7 +36,8 @@ static o3_status_t bind(o3_nz_t *nz, MlirValue old, const o3_binding_t *binding)
   o3_binding_t *copy = O3_ARENA_NEW(nz->arena, o3_binding_t);
   O3_TRY_ALLOC(copy);
   *copy = *binding;
-  if (!o3_ptr_map_put(nz->values, old.ptr, copy)) return o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");
+  if (!o3_ptr_map_put(nz->values, old.ptr, copy))
+    return o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");
   return NULL;
 }
 
@@ -54,7 +55,8 @@ static int operand_of_input(MlirOperation op, int input) {
   MlirAttribute present = o3_op_attr(op, "present");
   if (mlirAttributeIsNull(present)) return input;
   int operand = 0;
-  if (input >= mlirArrayAttrGetNumElements(present) || !mlirBoolAttrGetValue(mlirArrayAttrGetElement(present, input)))
+  if (input >= mlirArrayAttrGetNumElements(present) ||
+      !mlirBoolAttrGetValue(mlirArrayAttrGetElement(present, input)))
     return -1;
   for (int i = 0; i < input; ++i) operand += mlirBoolAttrGetValue(mlirArrayAttrGetElement(present, i));
   return operand;
@@ -157,7 +159,8 @@ static o3_status_t convert_initializer(o3_nz_t *nz, MlirOperation op) {
   bool sparse = !mlirAttributeIsNull(value) && mlirAttributeIsADictionary(value);
   if (!sparse && (mlirAttributeIsNull(value) || !mlirAttributeIsAElements(value))) {
     MlirStringRef name = o3_op_string(op, "name");
-    return o3_status_create(O3_STATUS_UNSUPPORTED, "initializer '%.*s' is no tensor of numbers", O3_STR_ARGS(name));
+    return o3_status_create(O3_STATUS_UNSUPPORTED, "initializer '%.*s' is no tensor of numbers",
+                            O3_STR_ARGS(name));
   }
   MlirValue constant = sparse ? o3_nz_sparse_constant(nz, value) : o3_nz_constant(nz, value);
   O3_TRY(take_failure(nz, NULL));
@@ -173,7 +176,8 @@ static o3_status_t convert_block(o3_nz_t *nz, MlirBlock block) {
     } else if (o3_op_is(op, "o3.initializer")) {
       O3_TRY(convert_initializer(nz, op));
     } else if (!o3_op_is(op, "func.return")) {
-      return o3_status_create(O3_STATUS_INTERNAL, "op '%.*s' is not of the import stage", O3_STR_ARGS(o3_op_name(op)));
+      return o3_status_create(O3_STATUS_INTERNAL, "op '%.*s' is not of the import stage",
+                              O3_STR_ARGS(o3_op_name(op)));
     }
   }
   return NULL;
@@ -189,7 +193,8 @@ static o3_status_t subgraph_func(o3_nz_t *nz, const o3_node_t *node, const char 
   char *copy = o3_arena_strndup(nz->arena, name.data, name.length);
   O3_TRY_ALLOC(copy);
   *func = o3_module_func(nz->module, copy);
-  if (mlirOperationIsNull(*func)) return o3_nz_invalid(nz, "there is no function '%s' for attribute %s", copy, attr);
+  if (mlirOperationIsNull(*func))
+    return o3_nz_invalid(nz, "there is no function '%s' for attribute %s", copy, attr);
   return NULL;
 }
 
@@ -207,11 +212,13 @@ static o3_status_t bind_subgraph_inputs(o3_nz_t *nz, const o3_node_t *node, Mlir
                                         const o3_binding_t *inputs) {
   int total = (int)mlirBlockGetNumArguments(body);
   if (total != num_inputs + node->num_captures)
-    return o3_nz_invalid(nz, "a subgraph takes %d inputs, %d are given", total - node->num_captures, num_inputs);
+    return o3_nz_invalid(nz, "a subgraph takes %d inputs, %d are given", total - node->num_captures,
+                         num_inputs);
   for (int i = 0; i < num_inputs; ++i) O3_TRY(bind(nz, mlirBlockGetArgument(body, i), &inputs[i]));
   int first = (int)mlirOperationGetNumOperands(node->op) - node->num_captures;
   for (int i = 0; i < node->num_captures; ++i) {
-    const o3_binding_t *binding = o3_ptr_map_get(nz->values, mlirOperationGetOperand(node->op, first + i).ptr);
+    const o3_binding_t *binding =
+        o3_ptr_map_get(nz->values, mlirOperationGetOperand(node->op, first + i).ptr);
     if (!binding) return o3_nz_invalid(nz, "a value that a subgraph captures is not defined");
     O3_TRY(bind(nz, mlirBlockGetArgument(body, num_inputs + i), binding));
   }
@@ -219,13 +226,15 @@ static o3_status_t bind_subgraph_inputs(o3_nz_t *nz, const o3_node_t *node, Mlir
 }
 
 o3_status_t o3_nz_subgraph(o3_nz_t *nz, const o3_node_t *node, const char *attr, int num_inputs,
-                           const o3_binding_t *inputs, int capacity, o3_binding_t *outputs, int *num_outputs) {
+                           const o3_binding_t *inputs, int capacity, o3_binding_t *outputs,
+                           int *num_outputs) {
   MlirOperation func;
   const char *who = nz->who;
   MlirLocation location = nz->builder.location;
   O3_TRY(subgraph_func(nz, node, attr, &func));
   MlirBlock body = o3_func_body(func);
-  if (++nz->depth > MAX_DEPTH) return o3_nz_unsupported(nz, "subgraphs are nested more than %d deep", MAX_DEPTH);
+  if (++nz->depth > MAX_DEPTH)
+    return o3_nz_unsupported(nz, "subgraphs are nested more than %d deep", MAX_DEPTH);
   O3_TRY(bind_subgraph_inputs(nz, node, body, num_inputs, inputs));
   O3_TRY(convert_block(nz, body));
   nz->who = who;
@@ -247,7 +256,8 @@ o3_status_t o3_nz_subgraph(o3_nz_t *nz, const o3_node_t *node, const char *attr,
 /* One input or output of the old @main: its dictionary of attributes. */
 static MlirAttribute slot_attrs(MlirOperation func, const char *list, int index) {
   MlirAttribute array = o3_op_attr(func, list);
-  if (mlirAttributeIsNull(array) || index >= mlirArrayAttrGetNumElements(array)) return mlirAttributeGetNull();
+  if (mlirAttributeIsNull(array) || index >= mlirArrayAttrGetNumElements(array))
+    return mlirAttributeGetNull();
   return mlirArrayAttrGetElement(array, index);
 }
 
@@ -257,7 +267,8 @@ static MlirAttribute slot_attr(MlirOperation func, const char *list, int index, 
   return mlirDictionaryAttrGetElementByName(dictionary, O3_STR(name));
 }
 
-static o3_status_t slot_name(o3_nz_t *nz, MlirOperation func, const char *list, int index, const char **name) {
+static o3_status_t slot_name(o3_nz_t *nz, MlirOperation func, const char *list, int index,
+                             const char **name) {
   MlirAttribute attr = slot_attr(func, list, index, "o3.name");
   MlirStringRef text = mlirAttributeIsNull(attr) ? O3_STR("?") : mlirStringAttrGetValue(attr);
   *name = o3_arena_strndup(nz->arena, text.data, text.length);
@@ -301,19 +312,21 @@ static o3_status_t declared_shape(o3_nz_t *nz, MlirOperation func, int index, co
   const o3_shape_override_t *override = find_override(nz, name);
   bool ranked = mlirTypeIsARankedTensor(type);
   if (!ranked && !override)
-    return o3_status_create(O3_STATUS_UNSUPPORTED, "input '%s' has no declared shape: give one with --shape %s:...",
-                            name, name);
+    return o3_status_create(O3_STATUS_UNSUPPORTED,
+                            "input '%s' has no declared shape: give one with --shape %s:...", name, name);
   shape->rank = ranked ? o3_type_rank(type) : override->rank;
   if (override && override->rank != shape->rank)
-    return o3_status_create(O3_STATUS_INVALID_ARGUMENT, "--shape %s: rank %d given, the model declares rank %d", name,
-                            override->rank, shape->rank);
+    return o3_status_create(O3_STATUS_INVALID_ARGUMENT,
+                            "--shape %s: rank %d given, the model declares rank %d", name, override->rank,
+                            shape->rank);
   MlirAttribute names = slot_attr(func, "arg_attrs", index, "o3.dims");
   for (int i = 0; i < shape->rank; ++i) {
     int64_t declared = ranked ? o3_type_dim(type, i) : -1;
     int64_t given = override ? override->sizes[i] : -1;
     if (declared >= 0 && given >= 0 && given != declared)
-      return o3_status_create(O3_STATUS_INVALID_ARGUMENT, "--shape %s: dimension %d is %lld, the model fixes it to %lld",
-                              name, i, (long long)given, (long long)declared);
+      return o3_status_create(O3_STATUS_INVALID_ARGUMENT,
+                              "--shape %s: dimension %d is %lld, the model fixes it to %lld", name, i,
+                              (long long)given, (long long)declared);
     int64_t size = given >= 0 ? given : declared;
     shape->dims[i] = size >= 0 ? o3_expr_const(nz->context, size) : named_dim(nz, names, i, name);
   }
@@ -324,7 +337,8 @@ static MlirNamedAttribute named(MlirContext context, const char *name, MlirAttri
   return mlirNamedAttributeGet(mlirIdentifierGet(context, O3_STR(name)), value);
 }
 
-static MlirAttribute interface_attr(o3_nz_t *nz, const char *name, const o3_shape_t *shape, MlirType element) {
+static MlirAttribute interface_attr(o3_nz_t *nz, const char *name, const o3_shape_t *shape,
+                                    MlirType element) {
   MlirNamedAttribute items[3] = {
       named(nz->context, "o3.element", o3_attr_type(element)),
       named(nz->context, "o3.name", o3_attr_string(nz->context, name)),
@@ -347,7 +361,8 @@ static o3_status_t add_input(o3_nz_t *nz, main_builder_t *main, int index) {
   O3_TRY(slot_name(nz, main->old, "arg_attrs", index, &name));
   MlirAttribute declared = slot_attr(main->old, "arg_attrs", index, "o3.type");
   if (mlirAttributeIsNull(declared) || !mlirAttributeIsAType(declared)) {
-    MlirStringRef text = mlirAttributeIsNull(declared) ? O3_STR("an unknown type") : mlirStringAttrGetValue(declared);
+    MlirStringRef text =
+        mlirAttributeIsNull(declared) ? O3_STR("an unknown type") : mlirStringAttrGetValue(declared);
     return o3_status_create(O3_STATUS_UNSUPPORTED, "input '%s' is of type %.*s, which is not supported", name,
                             O3_STR_ARGS(text));
   }
@@ -356,13 +371,15 @@ static o3_status_t add_input(o3_nz_t *nz, main_builder_t *main, int index) {
   O3_TRY_ALLOC(fact);
   fact->element = o3_type_element(type);
   if (!o3_type_bits(fact->element))
-    return o3_status_create(O3_STATUS_UNSUPPORTED, "input '%s' has an element type that is not supported", name);
+    return o3_status_create(O3_STATUS_UNSUPPORTED, "input '%s' has an element type that is not supported",
+                            name);
   O3_TRY(declared_shape(nz, main->old, index, name, type, &fact->shape));
   MlirLocation location = mlirLocationNameGet(nz->context, O3_STR(name), mlirOperationGetLocation(main->old));
   MlirValue arg = mlirBlockAddArgument(main->block, o3_fact_type(fact), location);
   main->arg_types[index] = o3_fact_type(fact);
   main->arg_shapes[index] = fact->shape;
-  if (!o3_ptr_map_put(nz->facts, arg.ptr, fact)) return o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");
+  if (!o3_ptr_map_put(nz->facts, arg.ptr, fact))
+    return o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");
   return bind_tensor(nz, mlirBlockGetArgument(o3_func_body(main->old), index), arg);
 }
 
@@ -390,8 +407,10 @@ static MlirOperation create_main(o3_nz_t *nz, main_builder_t *main) {
       {"arg_attrs", mlirArrayAttrGet(nz->context, main->num_args, main->arg_attrs)},
       {"res_attrs", mlirArrayAttrGet(nz->context, main->num_results, main->result_attrs)},
   };
-  o3_builder_t builder = o3_builder_at_end(mlirModuleGetBody(nz->module), mlirOperationGetLocation(main->old));
-  o3_op_spec_t spec = {.name = "func.func", .num_attrs = 4, .attrs = attrs, .num_regions = 1, .regions = &region};
+  o3_builder_t builder =
+      o3_builder_at_end(mlirModuleGetBody(nz->module), mlirOperationGetLocation(main->old));
+  o3_op_spec_t spec = {
+      .name = "func.func", .num_attrs = 4, .attrs = attrs, .num_regions = 1, .regions = &region};
   return o3_build(&builder, &spec);
 }
 
@@ -401,7 +420,8 @@ static o3_status_t convert_main(o3_nz_t *nz, main_builder_t *main) {
   main->num_args = (int)mlirBlockGetNumArguments(old_body);
   main->num_results = (int)mlirOperationGetNumOperands(mlirBlockGetTerminator(old_body));
   if (main->num_args > MAX_FUNC_VALUES || main->num_results > MAX_FUNC_VALUES)
-    return o3_status_create(O3_STATUS_UNSUPPORTED, "the model has more than %d inputs or outputs", MAX_FUNC_VALUES);
+    return o3_status_create(O3_STATUS_UNSUPPORTED, "the model has more than %d inputs or outputs",
+                            MAX_FUNC_VALUES);
   main->arg_shapes = O3_ARENA_ARRAY(nz->arena, o3_shape_t, (size_t)main->num_args + 1);
   O3_TRY_ALLOC(main->arg_shapes);
   for (int i = 0; i < main->num_args; ++i) O3_TRY(add_input(nz, main, i));
@@ -494,6 +514,7 @@ o3_status_t o3_normalize(o3_pass_env_t *env, MlirModule module) {
   if (!nz.symbols || !nz.facts || !nz.values || !main)
     return o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");
   main->old = o3_module_func(module, "main");
-  if (mlirOperationIsNull(main->old)) return o3_status_create(O3_STATUS_INVALID_MODEL, "the module has no @main");
+  if (mlirOperationIsNull(main->old))
+    return o3_status_create(O3_STATUS_INVALID_MODEL, "the module has no @main");
   return run(&nz, main);
 }

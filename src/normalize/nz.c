@@ -71,7 +71,8 @@ MlirType o3_nz_onnx_type(o3_nz_t *nz, int64_t data_type) {
     if (ONNX_TYPES[i].mlir) return o3_type_parse(nz->context, ONNX_TYPES[i].mlir);
     name = ONNX_TYPES[i].name;
   }
-  o3_nz_fail(nz, o3_nz_unsupported(nz, "element type %lld (%s) is not supported", (long long)data_type, name));
+  o3_nz_fail(nz,
+             o3_nz_unsupported(nz, "element type %lld (%s) is not supported", (long long)data_type, name));
   return (MlirType){0};
 }
 
@@ -79,7 +80,9 @@ MlirAttribute o3_nz_ints_attr(const o3_nz_t *nz, int count, const int64_t *value
   return o3_attr_ints(nz->context, count, values);
 }
 
-MlirAttribute o3_nz_string_attr(const o3_nz_t *nz, const char *text) { return o3_attr_string(nz->context, text); }
+MlirAttribute o3_nz_string_attr(const o3_nz_t *nz, const char *text) {
+  return o3_attr_string(nz->context, text);
+}
 
 MlirAttribute o3_nz_map_attr(const o3_nz_t *nz, int count, const MlirAffineExpr *exprs) {
   MlirAffineExpr copy[O3_FACT_MAX_ELEMENTS];
@@ -110,7 +113,8 @@ MlirAffineExpr o3_nz_dim(const o3_nz_t *nz, MlirValue value, int dim) {
 int64_t o3_nz_static_dim(o3_nz_t *nz, MlirValue value, int dim, const char *what) {
   int64_t size;
   if (o3_expr_is_const(o3_nz_dim(nz, value, dim), &size)) return size;
-  o3_nz_fail(nz, o3_nz_unsupported(nz, "%s must be known while compiling (set it with --dim or --shape)", what));
+  o3_nz_fail(nz,
+             o3_nz_unsupported(nz, "%s must be known while compiling (set it with --dim or --shape)", what));
   return 1;
 }
 
@@ -126,7 +130,8 @@ int o3_nz_exprs(const o3_nz_t *nz, MlirValue value, MlirAffineExpr *exprs, int c
 
 int o3_nz_const_ints(o3_nz_t *nz, MlirValue value, const char *what, int64_t *values, int capacity) {
   MlirAffineExpr exprs[O3_FACT_MAX_ELEMENTS];
-  int count = o3_nz_exprs(nz, value, exprs, capacity < O3_FACT_MAX_ELEMENTS ? capacity : O3_FACT_MAX_ELEMENTS);
+  int count =
+      o3_nz_exprs(nz, value, exprs, capacity < O3_FACT_MAX_ELEMENTS ? capacity : O3_FACT_MAX_ELEMENTS);
   for (int i = 0; i < count; ++i) {
     if (!o3_expr_is_const(exprs[i], &values[i])) count = -1;
   }
@@ -211,7 +216,8 @@ static void read_elements(o3_nz_t *nz, MlirAttribute attr, o3_fact_t *fact) {
     } else {
       int64_t value = load_int(fact->element, at);
       bool beyond = value < 0 && o3_type_is_unsigned(fact->element); /* of int64: stays unknown */
-      if (!beyond) elements[i] = (o3_element_t){.kind = O3_ELEMENT_EXPR, .expr = o3_expr_const(nz->context, value)};
+      if (!beyond)
+        elements[i] = (o3_element_t){.kind = O3_ELEMENT_EXPR, .expr = o3_expr_const(nz->context, value)};
     }
   }
   fact->elements = elements;
@@ -224,7 +230,8 @@ MlirValue o3_nz_constant(o3_nz_t *nz, MlirAttribute attr) {
   o3_fact_t fact = {.element = o3_type_element(type)};
   o3_shape_from_type(type, &fact.shape);
   read_elements(nz, attr, &fact);
-  MlirValue value = o3_build1_attrs(&nz->builder, "o3.constant", type, O3_NO_VALUES, O3_ATTRS({"value", attr}));
+  MlirValue value =
+      o3_build1_attrs(&nz->builder, "o3.constant", type, O3_NO_VALUES, O3_ATTRS({"value", attr}));
   o3_nz_note(nz, value, &fact);
   return value;
 }
@@ -232,8 +239,8 @@ MlirValue o3_nz_constant(o3_nz_t *nz, MlirAttribute attr) {
 /* |value| in the bytes of |element|; through MLIR's own attribute so that rounding is MLIR's. */
 static MlirAttribute splat(MlirType type, double value) {
   MlirType element = o3_type_element(type);
-  MlirAttribute number = o3_type_is_float(element) ? o3_attr_float(element, value)
-                                                   : mlirIntegerAttrGet(element, (int64_t)value);
+  MlirAttribute number =
+      o3_type_is_float(element) ? o3_attr_float(element, value) : mlirIntegerAttrGet(element, (int64_t)value);
   return mlirDenseElementsAttrSplatGet(type, number);
 }
 
@@ -287,13 +294,15 @@ static MlirAttribute elements_attr(const o3_fact_t *fact) {
       values[i] = mlirAffineConstantExprGetValue(fact->elements[i].expr) != 0;
     return mlirDenseElementsAttrBoolGet(type, fact->num_elements, values);
   }
-  for (int i = 0; i < fact->num_elements; ++i) store_number(&fact->elements[i], fact->element, bytes + (size_t)i * width);
+  for (int i = 0; i < fact->num_elements; ++i)
+    store_number(&fact->elements[i], fact->element, bytes + (size_t)i * width);
   return mlirDenseElementsAttrRawBufferGet(type, (size_t)fact->num_elements * width, bytes);
 }
 
 /* Contents that are expressions of symbols become one o3.size; only i64 vectors and scalars are. */
 static bool is_size_like(const o3_nz_t *nz, const o3_fact_t *fact) {
-  if (fact->shape.rank > 1 || !mlirTypeEqual(fact->element, o3_nz_i64(nz)) || !o3_fact_is_known(fact)) return false;
+  if (fact->shape.rank > 1 || !mlirTypeEqual(fact->element, o3_nz_i64(nz)) || !o3_fact_is_known(fact))
+    return false;
   for (int i = 0; i < fact->num_elements; ++i) {
     if (fact->elements[i].kind != O3_ELEMENT_EXPR) return false;
   }
@@ -374,8 +383,23 @@ void o3_nz_check_guards(o3_nz_t *nz) {
   }
 }
 
-void o3_nz_op_stated(o3_nz_t *nz, const char *name, int num_operands, const MlirValue *operands, int num_attrs,
-                     const o3_attr_t *attrs, int num_results, const o3_fact_t *facts, MlirValue *results) {
+/* Parameters of the model may ask for sizes below 0. */
+static bool check_sizes(o3_nz_t *nz, int count, const o3_fact_t *facts) {
+  int64_t size;
+  for (int i = 0; i < count; ++i) {
+    for (int d = 0; d < facts[i].shape.rank; ++d) {
+      if (!o3_expr_is_const(facts[i].shape.dims[d], &size) || size >= 0) continue;
+      o3_nz_fail(nz,
+                 o3_nz_invalid(nz, "dimension %d of its result would have size %lld", d, (long long)size));
+      return false;
+    }
+  }
+  return true;
+}
+
+void o3_nz_op_stated(o3_nz_t *nz, const char *name, int num_operands, const MlirValue *operands,
+                     int num_attrs, const o3_attr_t *attrs, int num_results, const o3_fact_t *facts,
+                     MlirValue *results) {
   o3_attr_t all[MAX_OP_ATTRS];
   MlirType types[O3_NODE_MAX_OUTPUTS];
   for (int i = 0; i < num_results; ++i) results[i] = (MlirValue){0};
@@ -384,10 +408,13 @@ void o3_nz_op_stated(o3_nz_t *nz, const char *name, int num_operands, const Mlir
     o3_nz_fail(nz, o3_nz_invalid(nz, "a required input is missing"));
     return;
   }
-  O3_ASSERT(num_attrs < MAX_OP_ATTRS && num_results <= O3_NODE_MAX_OUTPUTS, "ops have few attributes and results");
+  O3_ASSERT(num_attrs < MAX_OP_ATTRS && num_results <= O3_NODE_MAX_OUTPUTS,
+            "ops have few attributes and results");
+  if (!check_sizes(nz, num_results, facts)) return;
   for (int i = 0; i < num_attrs; ++i) all[i] = attrs[i];
   for (int i = 0; i < num_results; ++i) types[i] = o3_fact_type(&facts[i]);
-  all[num_attrs] = (o3_attr_t){"o3.shape", num_results ? shapes_attr(nz, num_results, facts) : mlirAttributeGetNull()};
+  all[num_attrs] =
+      (o3_attr_t){"o3.shape", num_results ? shapes_attr(nz, num_results, facts) : mlirAttributeGetNull()};
   if (num_results == 1 && can_fold(nz, &facts[0])) {
     results[0] = fold(nz, &facts[0]);
     return;
@@ -418,8 +445,8 @@ static const o3_fact_t *resolved_fact(o3_nz_t *nz, MlirValue value) {
   return copy;
 }
 
-void o3_nz_op_results(o3_nz_t *nz, const char *name, int num_operands, const MlirValue *operands, int num_attrs,
-                      const o3_attr_t *attrs, int num_results, MlirValue *results) {
+void o3_nz_op_results(o3_nz_t *nz, const char *name, int num_operands, const MlirValue *operands,
+                      int num_attrs, const o3_attr_t *attrs, int num_results, MlirValue *results) {
   const o3_fact_t *facts[MAX_OPERANDS];
   for (int i = 0; i < num_results; ++i) results[i] = (MlirValue){0};
   if (o3_nz_failed(nz)) return;
@@ -465,7 +492,8 @@ int o3_nz_bind_sizes(o3_nz_t *nz, MlirValue value, const char *what, MlirAffineE
   const o3_fact_t *fact = o3_nz_fact(nz, value);
   int64_t elements = o3_infer_small_count(&fact->shape);
   if (elements < 0 || elements > capacity || fact->shape.rank > 1 || o3_type_is_float(fact->element)) {
-    o3_nz_fail(nz, o3_nz_unsupported(nz, "%s must be a vector of at most %d integers of known length", what, capacity));
+    o3_nz_fail(nz, o3_nz_unsupported(nz, "%s must be a vector of at most %d integers of known length", what,
+                                     capacity));
     return -1;
   }
   for (int64_t i = 0; i < elements; ++i) {
@@ -482,7 +510,9 @@ int o3_nz_bind_sizes(o3_nz_t *nz, MlirValue value, const char *what, MlirAffineE
 
 /* ---- Common ops ---- */
 
-MlirValue o3_nz_unary(o3_nz_t *nz, const char *name, MlirValue x) { return o3_nz_op(nz, name, O3_VALUES(x), 0, NULL); }
+MlirValue o3_nz_unary(o3_nz_t *nz, const char *name, MlirValue x) {
+  return o3_nz_op(nz, name, O3_VALUES(x), 0, NULL);
+}
 
 MlirValue o3_nz_binary(o3_nz_t *nz, const char *name, MlirValue a, MlirValue b) {
   return o3_nz_op(nz, name, O3_VALUES(a, b), 0, NULL);
@@ -525,6 +555,7 @@ MlirValue o3_nz_reshape(o3_nz_t *nz, MlirValue x, const o3_shape_t *shape) {
   }
   o3_fact_t fact = *from;
   fact.shape = *shape;
+  if (o3_infer_small_count(shape) != fact.num_elements) fact.elements = NULL; /* sizes are symbols now */
   MlirValue result;
   o3_nz_op_stated(nz, "o3.reshape", O3_VALUES(x), 0, NULL, 1, &fact, &result);
   return result;
@@ -544,7 +575,8 @@ MlirValue o3_nz_broadcast(o3_nz_t *nz, MlirValue x, const o3_shape_t *shape) {
   if (same_shape(&from->shape, shape)) return x;
   o3_fact_t fact = {.element = from->element, .shape = *shape};
   int64_t count = o3_infer_small_count(shape);
-  o3_element_t *elements = from->num_elements == 1 && from->elements ? o3_infer_elements(nz->arena, count) : NULL;
+  o3_element_t *elements =
+      from->num_elements == 1 && from->elements ? o3_infer_elements(nz->arena, count) : NULL;
   for (int64_t i = 0; elements && i < count; ++i) elements[i] = from->elements[0];
   fact.elements = elements;
   fact.num_elements = elements ? (int)count : 0;
@@ -580,7 +612,8 @@ MlirValue o3_nz_squeeze(o3_nz_t *nz, MlirValue x, int count, const int64_t *axes
   return o3_nz_reshape(nz, x, &shape);
 }
 
-MlirValue o3_nz_reduce(o3_nz_t *nz, MlirValue x, const char *kind, int count, const int64_t *axes, bool keepdims) {
+MlirValue o3_nz_reduce(o3_nz_t *nz, MlirValue x, const char *kind, int count, const int64_t *axes,
+                       bool keepdims) {
   return o3_nz_op(nz, "o3.reduce", O3_VALUES(x),
                   O3_ATTRS({"kind", o3_nz_string_attr(nz, kind)}, {"axes", o3_nz_ints_attr(nz, count, axes)},
                            {"keepdims", o3_attr_bool(nz->context, keepdims)}));
@@ -596,8 +629,9 @@ MlirValue o3_nz_slice(o3_nz_t *nz, MlirValue x, int axis, MlirAffineExpr start, 
   const o3_fact_t *from = o3_nz_fact(nz, x);
   o3_fact_t fact = {.element = from->element, .shape = from->shape};
   fact.shape.dims[axis] = size;
-  if (from->elements && from->shape.rank == 1 && o3_expr_is_const(start, &begin) &&
-      o3_expr_is_const(size, &length)) {
+  bool known = from->elements && from->shape.rank == 1 && o3_expr_is_const(start, &begin) &&
+               o3_expr_is_const(size, &length);
+  if (known && begin >= 0 && length >= 0 && begin + length <= from->num_elements) {
     fact.elements = from->elements + begin;
     fact.num_elements = (int)length;
   }
@@ -625,8 +659,8 @@ static void concat_elements(o3_nz_t *nz, int count, const MlirValue *values, o3_
   fact->num_elements = total;
 }
 
-/* Those of |values| that are not certain to be empty along |axis|; the first one when all are. An empty part at the
- * end would be a slice that begins out of bounds. */
+/* Those of |values| that are not certain to be empty along |axis|; the first one when all are. An empty part
+ * at the end would be a slice that begins out of bounds. */
 static int without_empty(const o3_nz_t *nz, int axis, int count, const MlirValue *values, MlirValue *parts) {
   int kept = 0;
   for (int i = 0; i < count; ++i) {
@@ -678,7 +712,7 @@ MlirValue o3_nz_concat(o3_nz_t *nz, int axis, int count, const MlirValue *values
   MlirValue parts[MAX_OPERANDS], result;
   int num_parts = without_empty(nz, axis, count, values, parts);
   if (num_parts == 1) return parts[0];
-  o3_nz_op_stated(nz, "tensor.concat", num_parts, parts, O3_ATTRS({"dim", o3_attr_i64(nz->context, axis)}), 1, &fact,
-                  &result);
+  o3_nz_op_stated(nz, "tensor.concat", num_parts, parts, O3_ATTRS({"dim", o3_attr_i64(nz->context, axis)}), 1,
+                  &fact, &result);
   return result;
 }

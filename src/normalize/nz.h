@@ -31,14 +31,14 @@ typedef struct o3_nz {
   o3_arena_t *arena;
   o3_weights_t *weights;
   o3_symbols_t *symbols;
-  o3_builder_t builder;  /* where new ops go */
-  o3_ptr_map_t *facts;   /* new value -> o3_fact_t */
-  o3_ptr_map_t *values;  /* value of the import stage -> o3_binding_t */
-  const char *who;       /* "node 'Conv_3' (Conv)" */
-  o3_status_t failure;   /* the first one */
-  int depth;             /* of nested subgraphs */
-  int num_checked;       /* guards before this one are checked by ops, or hold for the whole run */
-  int num_conditionals;  /* open branches and loop bodies around the insertion point: see nz_region.h */
+  o3_builder_t builder; /* where new ops go */
+  o3_ptr_map_t *facts;  /* new value -> o3_fact_t */
+  o3_ptr_map_t *values; /* value of the import stage -> o3_binding_t */
+  const char *who;      /* "node 'Conv_3' (Conv)" */
+  o3_status_t failure;  /* the first one */
+  int depth;            /* of nested subgraphs */
+  int num_checked;      /* guards before this one are checked by ops, or hold for the whole run */
+  int num_conditionals; /* open branches and loop bodies around the insertion point: see nz_region.h */
 } o3_nz_t;
 
 enum { O3_NODE_MAX_INPUTS = 256, O3_NODE_MAX_OUTPUTS = 64 };
@@ -53,7 +53,7 @@ typedef struct o3_node {
   int num_inputs; /* trailing omitted inputs are cut off; an omitted input is a null value */
   MlirValue inputs[O3_NODE_MAX_INPUTS];
   int num_outputs;
-  bool wanted[O3_NODE_MAX_OUTPUTS];      /* false: the model has no name for it */
+  bool wanted[O3_NODE_MAX_OUTPUTS];       /* false: the model has no name for it */
   MlirValue outputs[O3_NODE_MAX_OUTPUTS]; /* to be filled in by the converter */
   int num_captures; /* outer values for subgraphs, behind the inputs in the op's operands */
 } o3_node_t;
@@ -91,8 +91,8 @@ static inline bool o3_nz_failed(const o3_nz_t *nz) { return nz->failure != NULL;
 const o3_fact_t *o3_nz_fact(const o3_nz_t *nz, MlirValue value);
 /* Notes the facts of a value that was built without o3_nz_op*; copied. */
 void o3_nz_note(o3_nz_t *nz, MlirValue value, const o3_fact_t *fact);
-/* Writes an o3.guard for each guard that is new, if it depends on data or stands in a branch or loop body: they
- * are checked before the next op, which may rely on them. Called by o3_nz_op*. */
+/* Writes an o3.guard for each guard that is new, if it depends on data or stands in a branch or loop body:
+ * they are checked before the next op, which may rely on them. Called by o3_nz_op*. */
 void o3_nz_check_guards(o3_nz_t *nz);
 int o3_nz_rank(const o3_nz_t *nz, MlirValue value);
 MlirType o3_nz_element(const o3_nz_t *nz, MlirValue value);
@@ -105,9 +105,10 @@ int o3_nz_const_ints(o3_nz_t *nz, MlirValue value, const char *what, int64_t *va
 int o3_nz_const_floats(o3_nz_t *nz, MlirValue value, const char *what, double *values, int capacity);
 /* Contents as expressions, symbolic ones too: the count, or -1 when unknown (no failure). */
 int o3_nz_exprs(const o3_nz_t *nz, MlirValue value, MlirAffineExpr *exprs, int capacity);
-/* The contents of a 1-D or scalar integer tensor as sizes, whatever it takes: expressions where they are known,
- * else data symbols bound to its elements by an o3.bind. The elements must not be negative by then: converters
- * resolve -1 and the like with ops first. The tensor's length must be static. The count, or -1 with a failure. */
+/* The contents of a 1-D or scalar integer tensor as sizes, whatever it takes: expressions where they are
+ * known, else data symbols bound to its elements by an o3.bind. The elements must not be negative by then:
+ * converters resolve -1 and the like with ops first. The tensor's length must be static. The count, or -1
+ * with a failure. */
 int o3_nz_bind_sizes(o3_nz_t *nz, MlirValue value, const char *what, MlirAffineExpr *exprs, int capacity);
 /* Bytes of a constant of any size, row-major; NULL when the value is no constant. */
 const void *o3_nz_const_data(const o3_nz_t *nz, MlirValue value, size_t *bytes);
@@ -131,11 +132,12 @@ MlirValue o3_nz_filled(o3_nz_t *nz, const o3_shape_t *shape, MlirType element, d
 MlirValue o3_nz_op(o3_nz_t *nz, const char *name, int num_operands, const MlirValue *operands, int num_attrs,
                    const o3_attr_t *attrs);
 /* The same for ops with several results. */
-void o3_nz_op_results(o3_nz_t *nz, const char *name, int num_operands, const MlirValue *operands, int num_attrs,
-                      const o3_attr_t *attrs, int num_results, MlirValue *results);
+void o3_nz_op_results(o3_nz_t *nz, const char *name, int num_operands, const MlirValue *operands,
+                      int num_attrs, const o3_attr_t *attrs, int num_results, MlirValue *results);
 /* The op |name| with results stated by the caller (no inference). */
-void o3_nz_op_stated(o3_nz_t *nz, const char *name, int num_operands, const MlirValue *operands, int num_attrs,
-                     const o3_attr_t *attrs, int num_results, const o3_fact_t *facts, MlirValue *results);
+void o3_nz_op_stated(o3_nz_t *nz, const char *name, int num_operands, const MlirValue *operands,
+                     int num_attrs, const o3_attr_t *attrs, int num_results, const o3_fact_t *facts,
+                     MlirValue *results);
 
 MlirValue o3_nz_unary(o3_nz_t *nz, const char *name, MlirValue x);
 MlirValue o3_nz_binary(o3_nz_t *nz, const char *name, MlirValue a, MlirValue b);
@@ -145,10 +147,12 @@ MlirValue o3_nz_clamp(o3_nz_t *nz, MlirValue x, double low, double high);
 MlirValue o3_nz_reshape(o3_nz_t *nz, MlirValue x, const o3_shape_t *shape); /* counts must agree: guarded */
 MlirValue o3_nz_transpose(o3_nz_t *nz, MlirValue x, const int64_t *perm); /* x itself when perm is identity */
 MlirValue o3_nz_broadcast(o3_nz_t *nz, MlirValue x, const o3_shape_t *shape); /* shape = broadcast(x, ...) */
-MlirValue o3_nz_unsqueeze(o3_nz_t *nz, MlirValue x, int count, const int64_t *axes); /* axes of the result, sorted */
+MlirValue o3_nz_unsqueeze(o3_nz_t *nz, MlirValue x, int count,
+                          const int64_t *axes); /* axes of the result, sorted */
 MlirValue o3_nz_squeeze(o3_nz_t *nz, MlirValue x, int count, const int64_t *axes);
 /* kind of o3.reduce, axes non-negative. */
-MlirValue o3_nz_reduce(o3_nz_t *nz, MlirValue x, const char *kind, int count, const int64_t *axes, bool keepdims);
+MlirValue o3_nz_reduce(o3_nz_t *nz, MlirValue x, const char *kind, int count, const int64_t *axes,
+                       bool keepdims);
 MlirValue o3_nz_matmul(o3_nz_t *nz, MlirValue a, MlirValue b);
 /* x[start : start + size : 1] along one axis. */
 MlirValue o3_nz_slice(o3_nz_t *nz, MlirValue x, int axis, MlirAffineExpr start, MlirAffineExpr size);
@@ -183,8 +187,8 @@ void o3_node_bind(o3_nz_t *nz, o3_node_t *node, int output, const o3_binding_t *
 /* Converts the body of the subgraph in |attr| at the current insertion point: its formal inputs become
  * |inputs|, its captured values those of the node. |outputs| gets what the body's results became. */
 o3_status_t o3_nz_subgraph(o3_nz_t *nz, const o3_node_t *node, const char *attr, int num_inputs,
-                           const o3_binding_t *inputs, int capacity, o3_binding_t *outputs,
-                           int *num_outputs) O3_MUST_USE;
+                           const o3_binding_t *inputs, int capacity, o3_binding_t *outputs, int *num_outputs)
+    O3_MUST_USE;
 /* How many formal inputs and outputs a subgraph has. */
 o3_status_t o3_nz_subgraph_arity(o3_nz_t *nz, const o3_node_t *node, const char *attr, int *num_inputs,
                                  int *num_outputs) O3_MUST_USE;

@@ -1,5 +1,5 @@
-/* Sparse constants of the model file become dense ones: which format suits them is decided by later stages, which
- * look at the zeros. */
+/* Sparse constants of the model file become dense ones: which format suits them is decided by later stages,
+ * which look at the zeros. */
 #include <string.h>
 
 #include "normalize/nz.h"

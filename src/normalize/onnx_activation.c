@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "normalize/nz_math.h"
+#include "normalize/onnx_legacy.h"
 
 static MlirValue sigmoid(o3_nz_t *nz, MlirValue x) { return o3_nz_unary(nz, "o3.sigmoid", x); }
 
@@ -11,7 +12,9 @@ static MlirValue relu(o3_nz_t *nz, MlirValue x) { return o3_nz_max(nz, x, o3_nz_
 static MlirValue is_negative(o3_nz_t *nz, MlirValue x) { return o3_nz_less(nz, x, o3_nz_like(nz, x, 0)); }
 
 /* e^x - 1 */
-static MlirValue exp_minus_one(o3_nz_t *nz, MlirValue x) { return o3_nz_add_number(nz, o3_nz_unary(nz, "o3.exp", x), -1); }
+static MlirValue exp_minus_one(o3_nz_t *nz, MlirValue x) {
+  return o3_nz_add_number(nz, o3_nz_unary(nz, "o3.exp", x), -1);
+}
 
 o3_status_t o3_onnx_relu(o3_nz_t *nz, o3_node_t *node) {
   node->outputs[0] = relu(nz, o3_node_input(node, 0));
@@ -25,9 +28,29 @@ o3_status_t o3_onnx_leaky_relu(o3_nz_t *nz, o3_node_t *node) {
   return NULL;
 }
 
+/* Before opset 7 a slope is one number, or one for each channel. */
+static o3_status_t legacy_slope(o3_nz_t *nz, MlirValue x, MlirValue *slope) {
+  int rank = o3_nz_rank(nz, x);
+  if (o3_onnx_legacy_is_single(nz, *slope)) {
+    *slope = o3_nz_reshape(nz, *slope, &(o3_shape_t){.rank = 0});
+    return NULL;
+  }
+  if (o3_nz_rank(nz, *slope) != 1 || rank < 2)
+    return o3_nz_unsupported(
+        nz,
+        "a slope of rank %d for an input of rank %d; before opset 7 one number or one for "
+        "each channel is",
+        o3_nz_rank(nz, *slope), rank);
+  if (!o3_symbols_require_equal(nz->symbols, o3_nz_dim(nz, *slope, 0), o3_nz_dim(nz, x, 1), nz->who))
+    return o3_nz_invalid(nz, "before opset 7 there must be one slope, or one for each channel");
+  *slope = o3_onnx_legacy_extend(nz, *slope, rank - 2);
+  return NULL;
+}
+
 o3_status_t o3_onnx_prelu(o3_nz_t *nz, o3_node_t *node) {
-  MlirValue x = o3_node_input(node, 0);
-  node->outputs[0] = o3_nz_select(nz, is_negative(nz, x), o3_nz_mul(nz, x, o3_node_input(node, 1)), x);
+  MlirValue x = o3_node_input(node, 0), slope = o3_node_input(node, 1);
+  if (node->opset < 7 && !mlirValueIsNull(slope)) O3_TRY(legacy_slope(nz, x, &slope));
+  node->outputs[0] = o3_nz_select(nz, is_negative(nz, x), o3_nz_mul(nz, x, slope), x);
   return NULL;
 }
 
@@ -48,10 +71,11 @@ o3_status_t o3_onnx_elu(o3_nz_t *nz, o3_node_t *node) {
   return NULL;
 }
 
-/* gamma * elu(x, alpha) */
+/* gamma * elu(x, alpha). Opset 6 stated the defaults with more digits. */
 o3_status_t o3_onnx_selu(o3_nz_t *nz, o3_node_t *node) {
-  double alpha = o3_node_float(node, "alpha", 1.67326319217681884765625);
-  double gamma = o3_node_float(node, "gamma", 1.05070102214813232421875);
+  bool old = node->opset < 6;
+  double alpha = o3_node_float(node, "alpha", old ? 1.6732 : 1.67326319217681884765625);
+  double gamma = o3_node_float(node, "gamma", old ? 1.0507 : 1.05070102214813232421875);
   node->outputs[0] = o3_nz_mul_number(nz, elu(nz, o3_node_input(node, 0), alpha), gamma);
   return NULL;
 }
@@ -122,7 +146,8 @@ o3_status_t o3_onnx_shrink(o3_nz_t *nz, o3_node_t *node) {
   MlirValue x = o3_node_input(node, 0);
   if (!o3_type_is_float(element)) x = o3_nz_cast(nz, x, o3_nz_f32(nz));
   double lambd = o3_node_float(node, "lambd", 0.5), bias = o3_node_float(node, "bias", 0);
-  MlirValue below = o3_nz_less(nz, x, o3_nz_like(nz, x, -lambd)), above = o3_nz_less(nz, o3_nz_like(nz, x, lambd), x);
+  MlirValue below = o3_nz_less(nz, x, o3_nz_like(nz, x, -lambd)),
+            above = o3_nz_less(nz, o3_nz_like(nz, x, lambd), x);
   MlirValue inner = o3_nz_select(nz, above, o3_nz_add_number(nz, x, -bias), o3_nz_like(nz, x, 0));
   node->outputs[0] = o3_nz_cast(nz, o3_nz_select(nz, below, o3_nz_add_number(nz, x, bias), inner), element);
   return NULL;
@@ -139,7 +164,8 @@ static MlirValue gelu(o3_nz_t *nz, MlirValue x) {
 /* 0.5 * x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))) */
 static MlirValue gelu_tanh(o3_nz_t *nz, MlirValue x) {
   MlirValue cube = o3_nz_mul(nz, o3_nz_mul(nz, x, x), x);
-  MlirValue inner = o3_nz_mul_number(nz, o3_nz_add(nz, x, o3_nz_mul_number(nz, cube, 0.044715)), sqrt(2 / M_PI));
+  MlirValue inner =
+      o3_nz_mul_number(nz, o3_nz_add(nz, x, o3_nz_mul_number(nz, cube, 0.044715)), sqrt(2 / M_PI));
   MlirValue tanh = o3_nz_unary(nz, "o3.tanh", inner);
   return o3_nz_mul(nz, o3_nz_mul_number(nz, x, 0.5), o3_nz_add_number(nz, tanh, 1));
 }

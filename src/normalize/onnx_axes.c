@@ -36,14 +36,16 @@ int o3_onnx_axes_const(o3_nz_t *nz, MlirValue vector, int rank, int64_t *axes) {
     if (!o3_expr_is_const(exprs[i], &axes[i])) return -1;
     axes[i] = o3_nz_axis(nz, axes[i], rank);
     for (int k = 0; k < i; ++k) {
-      if (axes[k] == axes[i]) o3_nz_fail(nz, o3_nz_invalid(nz, "axis %lld is given twice", (long long)axes[i]));
+      if (axes[k] == axes[i])
+        o3_nz_fail(nz, o3_nz_invalid(nz, "axis %lld is given twice", (long long)axes[i]));
     }
   }
   return count;
 }
 
 MlirValue o3_onnx_entry(o3_nz_t *nz, MlirValue vector, int index) {
-  MlirValue one = o3_nz_slice(nz, vector, 0, o3_expr_const(nz->context, index), o3_expr_const(nz->context, 1));
+  MlirValue one =
+      o3_nz_slice(nz, vector, 0, o3_expr_const(nz->context, index), o3_expr_const(nz->context, 1));
   return o3_nz_reshape(nz, one, &(o3_shape_t){0});
 }
 

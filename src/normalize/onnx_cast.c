@@ -1,9 +1,30 @@
 /* Changes of element type. */
+#include <strings.h>
+
 #include "normalize/nz.h"
+
+/* The names of TensorProto.DataType, by number: `to` was one of them before opset 6. */
+static const char *const DATA_TYPES[] = {"UNDEFINED", "FLOAT",  "UINT8",     "INT8",      "UINT16",  "INT16",
+                                         "INT32",     "INT64",  "STRING",    "BOOL",      "FLOAT16", "DOUBLE",
+                                         "UINT32",    "UINT64", "COMPLEX64", "COMPLEX128"};
+
+static o3_status_t read_type(o3_nz_t *nz, const o3_node_t *node, MlirType *to) {
+  int64_t number = 0, count = (int64_t)(sizeof(DATA_TYPES) / sizeof(DATA_TYPES[0]));
+  if (node->opset < 6) {
+    const char *name = o3_node_string(nz, node, "to", "UNDEFINED");
+    while (number < count && strcasecmp(DATA_TYPES[number], name) != 0) ++number;
+    if (number == count) return o3_nz_invalid(nz, "to is '%s', which names no element type", name);
+  } else {
+    number = o3_node_int(node, "to", 0);
+  }
+  *to = o3_nz_onnx_type(nz, number);
+  return NULL;
+}
 
 /* saturate and round_mode concern 8-bit floats only, which are refused by name. */
 o3_status_t o3_onnx_cast(o3_nz_t *nz, o3_node_t *node) {
-  MlirType to = o3_nz_onnx_type(nz, o3_node_int(node, "to", 0));
+  MlirType to;
+  O3_TRY(read_type(nz, node, &to));
   if (!o3_nz_failed(nz)) node->outputs[0] = o3_nz_cast(nz, o3_node_input(node, 0), to);
   return NULL;
 }
@@ -19,7 +40,8 @@ o3_status_t o3_onnx_bit_cast(o3_nz_t *nz, o3_node_t *node) {
   MlirType from = o3_nz_element(nz, x), to = o3_nz_onnx_type(nz, o3_node_int(node, "to", 0));
   if (o3_nz_failed(nz)) return NULL;
   if (o3_type_bits(from) != o3_type_bits(to))
-    return o3_nz_invalid(nz, "elements of %d bits cannot become %d bits", o3_type_bits(from), o3_type_bits(to));
+    return o3_nz_invalid(nz, "elements of %d bits cannot become %d bits", o3_type_bits(from),
+                         o3_type_bits(to));
   bool cast = mlirTypeEqual(from, to) || o3_type_is_bool(from) || o3_type_is_bool(to);
   node->outputs[0] = cast ? o3_nz_cast(nz, x, to)
                           : o3_nz_op(nz, "o3.bitcast", O3_VALUES(x), O3_ATTRS({"to", o3_attr_type(to)}));

@@ -1,55 +1,29 @@
 /* ONNX's arithmetic, comparisons and logic, element by element. */
+#include <float.h>
 #include <string.h>
 
 #include "base/check.h"
 #include "normalize/nz_math.h"
+#include "normalize/onnx_legacy.h"
 
 /* ONNX op -> op of the dialect, for those that are the same or, with several inputs, a chain of it. */
 static const struct {
   const char *onnx, *name;
 } SAME[] = {
-    {"Abs", "o3.abs"},
-    {"Acos", "o3.acos"},
-    {"Acosh", "o3.acosh"},
-    {"Add", "o3.add"},
-    {"And", "o3.and"},
-    {"Asin", "o3.asin"},
-    {"Asinh", "o3.asinh"},
-    {"Atan", "o3.atan"},
-    {"Atanh", "o3.atanh"},
-    {"BitwiseAnd", "o3.and"},
-    {"BitwiseNot", "o3.not"},
-    {"BitwiseOr", "o3.or"},
-    {"BitwiseXor", "o3.xor"},
-    {"Ceil", "o3.ceil"},
-    {"Cos", "o3.cos"},
-    {"Cosh", "o3.cosh"},
-    {"Div", "o3.div"},
-    {"Equal", "o3.equal"},
-    {"Erf", "o3.erf"},
-    {"Exp", "o3.exp"},
-    {"Floor", "o3.floor"},
-    {"IsNaN", "o3.is_nan"},
-    {"Less", "o3.less"},
-    {"LessOrEqual", "o3.less_equal"},
-    {"Log", "o3.log"},
-    {"Max", "o3.max"},
-    {"Min", "o3.min"},
-    {"Mul", "o3.mul"},
-    {"Neg", "o3.neg"},
-    {"Not", "o3.not"},
-    {"Or", "o3.or"},
-    {"Pow", "o3.pow"},
-    {"Round", "o3.round"},
-    {"Sigmoid", "o3.sigmoid"},
-    {"Sign", "o3.sign"},
-    {"Sin", "o3.sin"},
-    {"Sinh", "o3.sinh"},
-    {"Sqrt", "o3.sqrt"},
-    {"Sub", "o3.sub"},
-    {"Sum", "o3.add"},
-    {"Tan", "o3.tan"},
-    {"Tanh", "o3.tanh"},
+    {"Abs", "o3.abs"},         {"Acos", "o3.acos"},      {"Acosh", "o3.acosh"},
+    {"Add", "o3.add"},         {"And", "o3.and"},        {"Asin", "o3.asin"},
+    {"Asinh", "o3.asinh"},     {"Atan", "o3.atan"},      {"Atanh", "o3.atanh"},
+    {"BitwiseAnd", "o3.and"},  {"BitwiseNot", "o3.not"}, {"BitwiseOr", "o3.or"},
+    {"BitwiseXor", "o3.xor"},  {"Ceil", "o3.ceil"},      {"Cos", "o3.cos"},
+    {"Cosh", "o3.cosh"},       {"Div", "o3.div"},        {"Equal", "o3.equal"},
+    {"Erf", "o3.erf"},         {"Exp", "o3.exp"},        {"Floor", "o3.floor"},
+    {"IsNaN", "o3.is_nan"},    {"Less", "o3.less"},      {"LessOrEqual", "o3.less_equal"},
+    {"Log", "o3.log"},         {"Max", "o3.max"},        {"Min", "o3.min"},
+    {"Mul", "o3.mul"},         {"Neg", "o3.neg"},        {"Not", "o3.not"},
+    {"Or", "o3.or"},           {"Pow", "o3.pow"},        {"Round", "o3.round"},
+    {"Sigmoid", "o3.sigmoid"}, {"Sign", "o3.sign"},      {"Sin", "o3.sin"},
+    {"Sinh", "o3.sinh"},       {"Sqrt", "o3.sqrt"},      {"Sub", "o3.sub"},
+    {"Sum", "o3.add"},         {"Tan", "o3.tan"},        {"Tanh", "o3.tanh"},
     {"Xor", "o3.xor"},
 };
 
@@ -66,32 +40,36 @@ o3_status_t o3_onnx_unary(o3_nz_t *nz, o3_node_t *node) {
 }
 
 o3_status_t o3_onnx_binary(o3_nz_t *nz, o3_node_t *node) {
-  node->outputs[0] = o3_nz_binary(nz, same_op(node), o3_node_input(node, 0), o3_node_input(node, 1));
+  MlirValue a = o3_node_input(node, 0), b;
+  O3_TRY(o3_onnx_legacy_broadcast(nz, node, a, o3_node_input(node, 1), &b));
+  node->outputs[0] = o3_nz_binary(nz, same_op(node), a, b);
   return NULL;
 }
 
-static MlirValue chain(o3_nz_t *nz, const o3_node_t *node, const char *op) {
-  MlirValue y = o3_node_input(node, 0);
-  for (int i = 1; i < node->num_inputs; ++i) y = o3_nz_binary(nz, op, y, o3_node_input(node, i));
-  return y;
+static o3_status_t chain(o3_nz_t *nz, const o3_node_t *node, const char *op, MlirValue *y) {
+  if (node->num_inputs == 0) return o3_nz_invalid(nz, "no inputs, at least one expected");
+  if (node->opset < 8) O3_TRY(o3_onnx_legacy_same_shapes(nz, node));
+  *y = o3_node_input(node, 0);
+  for (int i = 1; i < node->num_inputs; ++i) *y = o3_nz_binary(nz, op, *y, o3_node_input(node, i));
+  return NULL;
 }
 
 o3_status_t o3_onnx_variadic(o3_nz_t *nz, o3_node_t *node) {
-  if (node->num_inputs == 0) return o3_nz_invalid(nz, "no inputs, at least one expected");
-  node->outputs[0] = chain(nz, node, same_op(node));
-  return NULL;
+  return chain(nz, node, same_op(node), &node->outputs[0]);
 }
 
 o3_status_t o3_onnx_mean(o3_nz_t *nz, o3_node_t *node) {
-  if (node->num_inputs == 0) return o3_nz_invalid(nz, "no inputs, at least one expected");
-  MlirValue sum = chain(nz, node, "o3.add");
+  MlirValue sum;
+  O3_TRY(chain(nz, node, "o3.add", &sum));
   node->outputs[0] = node->num_inputs == 1 ? sum : o3_nz_div(nz, sum, o3_nz_like(nz, sum, node->num_inputs));
   return NULL;
 }
 
 /* The dialect has only less and less_equal. */
 o3_status_t o3_onnx_greater(o3_nz_t *nz, o3_node_t *node) {
-  node->outputs[0] = o3_nz_less(nz, o3_node_input(node, 1), o3_node_input(node, 0));
+  MlirValue a = o3_node_input(node, 0), b;
+  O3_TRY(o3_onnx_legacy_broadcast(nz, node, a, o3_node_input(node, 1), &b));
+  node->outputs[0] = o3_nz_less(nz, b, a);
   return NULL;
 }
 
@@ -126,7 +104,8 @@ o3_status_t o3_onnx_bit_shift(o3_nz_t *nz, o3_node_t *node) {
   bool left = strcmp(direction, "LEFT") == 0;
   if (!left && strcmp(direction, "RIGHT") != 0)
     return o3_nz_invalid(nz, "direction is '%s', LEFT or RIGHT expected", direction);
-  node->outputs[0] = o3_nz_binary(nz, left ? "o3.shift_left" : "o3.shift_right", o3_node_input(node, 0), o3_node_input(node, 1));
+  node->outputs[0] = o3_nz_binary(nz, left ? "o3.shift_left" : "o3.shift_right", o3_node_input(node, 0),
+                                  o3_node_input(node, 1));
   return NULL;
 }
 
@@ -139,17 +118,20 @@ o3_status_t o3_onnx_is_inf(o3_nz_t *nz, o3_node_t *node) {
   return NULL;
 }
 
-/* A bound of Clip: an attribute before opset 11, an input since; a null value when there is none. */
-static MlirValue clip_bound(o3_nz_t *nz, const o3_node_t *node, int input, const char *attr) {
+/* A bound of Clip: an attribute before opset 11, an input since; a null value when there is none. In opsets 6
+ * to 10 there always is one: by default the largest float, to which infinities are clipped. */
+static MlirValue clip_bound(o3_nz_t *nz, const o3_node_t *node, int input, const char *attr,
+                            double fallback) {
   MlirValue x = o3_node_input(node, 0);
   if (node->opset >= 11) return o3_node_input(node, input);
-  return o3_node_has_attr(node, attr) ? o3_nz_like(nz, x, o3_node_float(node, attr, 0)) : (MlirValue){0};
+  if (node->opset < 6 && !o3_node_has_attr(node, attr)) return (MlirValue){0};
+  return o3_nz_like(nz, x, o3_node_float(node, attr, fallback));
 }
 
 /* With min above max, all is max. */
 o3_status_t o3_onnx_clip(o3_nz_t *nz, o3_node_t *node) {
   MlirValue y = o3_node_input(node, 0);
-  MlirValue low = clip_bound(nz, node, 1, "min"), high = clip_bound(nz, node, 2, "max");
+  MlirValue low = clip_bound(nz, node, 1, "min", -FLT_MAX), high = clip_bound(nz, node, 2, "max", FLT_MAX);
   if (!mlirValueIsNull(low)) y = o3_nz_max(nz, y, low);
   if (!mlirValueIsNull(high)) y = o3_nz_min(nz, y, high);
   node->outputs[0] = y;

@@ -59,7 +59,8 @@ o3_status_t o3_onnx_compress(o3_nz_t *nz, o3_node_t *node) {
 static MlirValue iota(o3_nz_t *nz, const o3_shape_t *shape, int axis) {
   o3_fact_t fact = {.element = o3_nz_i64(nz), .shape = *shape};
   MlirValue result;
-  o3_nz_op_stated(nz, "o3.iota", O3_NO_VALUES, O3_ATTRS({"axis", o3_attr_i64(nz->context, axis)}), 1, &fact, &result);
+  o3_nz_op_stated(nz, "o3.iota", O3_NO_VALUES, O3_ATTRS({"axis", o3_attr_i64(nz->context, axis)}), 1, &fact,
+                  &result);
   return result;
 }
 
@@ -101,16 +102,17 @@ o3_status_t o3_onnx_top_k(o3_nz_t *nz, o3_node_t *node) {
   facts[0].shape.dims[axis] = k;
   facts[1] = (o3_fact_t){.element = o3_nz_i64(nz), .shape = facts[0].shape};
   MlirAttribute largest = o3_attr_bool(nz->context, o3_node_int(node, "largest", 1) != 0);
-  o3_nz_op_stated(nz, "o3.top_k", O3_VALUES(x), O3_ATTRS({"axis", o3_attr_i64(nz->context, axis)}, {"largest", largest}),
-                  2, facts, results);
+  o3_nz_op_stated(nz, "o3.top_k", O3_VALUES(x),
+                  O3_ATTRS({"axis", o3_attr_i64(nz->context, axis)}, {"largest", largest}), 2, facts,
+                  results);
   for (int i = 0; i < 2 && i < node->num_outputs; ++i) node->outputs[i] = results[i];
   return NULL;
 }
 
 /* ---- Unique ---- */
 
-/* x as a matrix whose rows are what must differ: x's entries along the axis, or all its elements. |front| gets x
- * with the axis in front. */
+/* x as a matrix whose rows are what must differ: x's entries along the axis, or all its elements. |front|
+ * gets x with the axis in front. */
 static MlirValue rows_of(o3_nz_t *nz, MlirValue x, int axis, int64_t *perm, MlirValue *front) {
   int rank = o3_nz_rank(nz, x), next = 1;
   perm[0] = axis;
@@ -119,7 +121,8 @@ static MlirValue rows_of(o3_nz_t *nz, MlirValue x, int axis, int64_t *perm, Mlir
   }
   *front = o3_nz_transpose(nz, x, perm);
   const o3_fact_t *fact = o3_nz_fact(nz, *front);
-  o3_shape_t matrix = {.rank = 2, .dims = {fact->shape.dims[0], o3_shape_product(nz->context, &fact->shape, 1, rank)}};
+  o3_shape_t matrix = {.rank = 2,
+                       .dims = {fact->shape.dims[0], o3_shape_product(nz->context, &fact->shape, 1, rank)}};
   return o3_nz_reshape(nz, *front, &matrix);
 }
 

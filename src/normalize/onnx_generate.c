@@ -32,6 +32,11 @@ static MlirAttribute ints_attr(o3_nz_t *nz, const o3_node_t *node) {
   return mlirDenseElementsAttrInt64Get(o3_tensor_type(1, &count, o3_nz_i64(nz)), count, values);
 }
 
+static bool is_list(const o3_node_t *node, const char *name, bool (*is_a)(MlirAttribute)) {
+  MlirAttribute attr = o3_node_attr(node, name);
+  return !mlirAttributeIsNull(attr) && is_a(attr);
+}
+
 /* One of: value, sparse_value, value_float(s), value_int(s); strings have no tensor here. */
 o3_status_t o3_onnx_constant(o3_nz_t *nz, o3_node_t *node) {
   MlirAttribute value = o3_node_attr(node, "value"), sparse = o3_node_attr(node, "sparse_value");
@@ -43,10 +48,10 @@ o3_status_t o3_onnx_constant(o3_nz_t *nz, o3_node_t *node) {
     node->outputs[0] = o3_nz_scalar(nz, o3_nz_f32(nz), o3_node_float(node, "value_float", 0));
   } else if (o3_node_has_attr(node, "value_int")) {
     node->outputs[0] = o3_onnx_i64(nz, o3_node_int(node, "value_int", 0));
-  } else if (o3_node_has_attr(node, "value_floats")) {
+  } else if (is_list(node, "value_floats", mlirAttributeIsADenseF32Array)) {
     MlirAttribute attr = floats_attr(nz, node);
     if (!o3_nz_failed(nz)) node->outputs[0] = o3_nz_constant(nz, attr);
-  } else if (o3_node_has_attr(node, "value_ints")) {
+  } else if (is_list(node, "value_ints", mlirAttributeIsADenseI64Array)) {
     MlirAttribute attr = ints_attr(nz, node);
     if (!o3_nz_failed(nz)) node->outputs[0] = o3_nz_constant(nz, attr);
   } else {
@@ -58,6 +63,8 @@ o3_status_t o3_onnx_constant(o3_nz_t *nz, o3_node_t *node) {
 o3_status_t o3_onnx_constant_of_shape(o3_nz_t *nz, o3_node_t *node) {
   o3_shape_t shape;
   MlirAttribute attr = o3_node_attr(node, "value");
+  if (!mlirAttributeIsNull(attr) && !mlirAttributeIsAElements(attr))
+    return o3_nz_invalid(nz, "the value is no tensor of numbers");
   shape.rank = o3_nz_bind_sizes(nz, o3_node_input(node, 0), "the shape", shape.dims, O3_IR_MAX_RANK);
   if (shape.rank < 0) return NULL;
   for (int i = 0; i < shape.rank; ++i) {
@@ -76,7 +83,8 @@ static MlirValue ramp(o3_nz_t *nz, int rank, int axis, MlirAffineExpr size, Mlir
   o3_fact_t fact = {.element = element, .shape.rank = rank};
   MlirValue result;
   for (int i = 0; i < rank; ++i) fact.shape.dims[i] = i == axis ? size : o3_expr_const(nz->context, 1);
-  o3_nz_op_stated(nz, "o3.iota", O3_NO_VALUES, O3_ATTRS({"axis", o3_attr_i64(nz->context, axis)}), 1, &fact, &result);
+  o3_nz_op_stated(nz, "o3.iota", O3_NO_VALUES, O3_ATTRS({"axis", o3_attr_i64(nz->context, axis)}), 1, &fact,
+                  &result);
   return result;
 }
 
@@ -87,8 +95,10 @@ typedef struct range_in {
 
 static MlirValue rounded_up(o3_nz_t *nz, const range_in_t *in) {
   MlirType f64 = mlirF64TypeGet(nz->context);
-  MlirValue length = o3_nz_binary(nz, "o3.sub", o3_nz_cast(nz, in->limit, f64), o3_nz_cast(nz, in->start, f64));
-  MlirValue count = o3_nz_unary(nz, "o3.ceil", o3_nz_binary(nz, "o3.div", length, o3_nz_cast(nz, in->delta, f64)));
+  MlirValue length =
+      o3_nz_binary(nz, "o3.sub", o3_nz_cast(nz, in->limit, f64), o3_nz_cast(nz, in->start, f64));
+  MlirValue count =
+      o3_nz_unary(nz, "o3.ceil", o3_nz_binary(nz, "o3.div", length, o3_nz_cast(nz, in->delta, f64)));
   return o3_nz_cast(nz, count, o3_nz_i64(nz));
 }
 
@@ -97,7 +107,8 @@ static MlirValue quotient_up(o3_nz_t *nz, const range_in_t *in) {
   MlirType i64 = o3_nz_i64(nz);
   MlirValue zero = o3_onnx_i64(nz, 0), one = o3_onnx_i64(nz, 1), bad = o3_onnx_i64(nz, -1);
   MlirValue delta = o3_nz_cast(nz, in->delta, i64);
-  MlirValue length = o3_nz_binary(nz, "o3.sub", o3_nz_cast(nz, in->limit, i64), o3_nz_cast(nz, in->start, i64));
+  MlirValue length =
+      o3_nz_binary(nz, "o3.sub", o3_nz_cast(nz, in->limit, i64), o3_nz_cast(nz, in->start, i64));
   MlirValue none = o3_nz_binary(nz, "o3.equal", delta, zero);
   MlirValue down = o3_nz_binary(nz, "o3.less", delta, zero);
   MlirValue magnitude = o3_nz_select(nz, none, one, o3_nz_unary(nz, "o3.abs", delta));
@@ -180,7 +191,11 @@ o3_status_t o3_onnx_one_hot(o3_nz_t *nz, o3_node_t *node) {
   MlirValue depth = as_scalar(nz, o3_nz_cast(nz, o3_node_input(node, 1), i64));
   int rank = o3_nz_rank(nz, indices) + 1, axis = o3_nz_axis(nz, o3_node_int(node, "axis", -1), rank);
   MlirAffineExpr size;
-  if (rank > O3_IR_MAX_RANK) return o3_nz_unsupported(nz, "a result of rank %d, at most %d is", rank, O3_IR_MAX_RANK);
+  if (rank > O3_IR_MAX_RANK)
+    return o3_nz_unsupported(nz, "a result of rank %d, at most %d is", rank, O3_IR_MAX_RANK);
+  if (!o3_symbols_require_equal(nz->symbols, o3_nz_dim(nz, values, 0), o3_expr_const(nz->context, 2),
+                                nz->who))
+    return o3_nz_invalid(nz, "the values are not two");
   if (o3_nz_bind_sizes(nz, depth, "the depth", &size, 1) != 1) return NULL;
   MlirValue wide = o3_onnx_from_end(nz, o3_nz_cast(nz, indices, i64), depth);
   MlirValue hit = o3_nz_binary(nz, "o3.equal", o3_nz_unsqueeze(nz, wide, 1, (int64_t[]){axis}),

@@ -36,13 +36,15 @@ static MlirValue sum_all(o3_nz_t *nz, MlirValue x, const char *kind) {
 }
 
 /* -weight * log_probability[target], reduced. The mean is that of the weights. */
-static o3_status_t negative_log_likelihood(o3_nz_t *nz, const o3_node_t *node, MlirValue log, MlirValue *out) {
+static o3_status_t negative_log_likelihood(o3_nz_t *nz, const o3_node_t *node, MlirValue log,
+                                           MlirValue *out) {
   const char *reduction = o3_node_string(nz, node, "reduction", "mean");
   int64_t axis = 1;
   loss_t loss;
   read_targets(nz, node, o3_nz_element(nz, log), &loss);
-  MlirValue chosen = o3_nz_op(nz, "o3.gather_elements", O3_VALUES(log, o3_nz_unsqueeze(nz, loss.target, 1, &axis)),
-                              O3_ATTRS({"axis", o3_attr_i64(nz->context, axis)}));
+  MlirValue chosen =
+      o3_nz_op(nz, "o3.gather_elements", O3_VALUES(log, o3_nz_unsqueeze(nz, loss.target, 1, &axis)),
+               O3_ATTRS({"axis", o3_attr_i64(nz->context, axis)}));
   MlirValue each = o3_nz_unary(nz, "o3.neg", o3_nz_squeeze(nz, chosen, 1, &axis));
   bool weighted = !mlirValueIsNull(loss.weight);
   if (weighted) each = o3_nz_mul(nz, each, loss.weight);
@@ -65,8 +67,9 @@ o3_status_t o3_onnx_nll_loss(o3_nz_t *nz, o3_node_t *node) {
 }
 
 o3_status_t o3_onnx_softmax_cross_entropy_loss(o3_nz_t *nz, o3_node_t *node) {
-  MlirValue log = o3_nz_op(nz, "o3.softmax", O3_VALUES(o3_node_input(node, 0)),
-                           O3_ATTRS({"axis", o3_attr_i64(nz->context, 1)}, {"log", o3_attr_bool(nz->context, true)}));
+  MlirValue log =
+      o3_nz_op(nz, "o3.softmax", O3_VALUES(o3_node_input(node, 0)),
+               O3_ATTRS({"axis", o3_attr_i64(nz->context, 1)}, {"log", o3_attr_bool(nz->context, true)}));
   if (node->num_outputs > 1) node->outputs[1] = log;
   return negative_log_likelihood(nz, node, log, &node->outputs[0]);
 }

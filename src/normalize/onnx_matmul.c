@@ -1,6 +1,8 @@
 /* Matrix products. */
 #include "normalize/onnx_matmul.h"
 
+#include "normalize/onnx_legacy.h"
+
 MlirValue o3_nz_product(o3_nz_t *nz, MlirValue a, MlirValue b, MlirType acc) {
   int a_rank = o3_nz_rank(nz, a), b_rank = o3_nz_rank(nz, b);
   if (!o3_nz_failed(nz) && (a_rank == 0 || b_rank == 0)) {
@@ -39,8 +41,11 @@ o3_status_t o3_onnx_gemm(o3_nz_t *nz, o3_node_t *node) {
   MlirValue product =
       o3_nz_matmul(nz, maybe_transpose(nz, node, "transA", a), maybe_transpose(nz, node, "transB", b));
   MlirValue y = scaled(nz, product, o3_node_float(node, "alpha", 1));
-  if (o3_node_has_input(node, 2))
-    y = o3_nz_binary(nz, "o3.add", y, scaled(nz, o3_node_input(node, 2), o3_node_float(node, "beta", 1)));
+  if (o3_node_has_input(node, 2)) {
+    MlirValue c;
+    O3_TRY(o3_onnx_legacy_broadcast(nz, node, y, o3_node_input(node, 2), &c));
+    y = o3_nz_binary(nz, "o3.add", y, scaled(nz, c, o3_node_float(node, "beta", 1)));
+  }
   node->outputs[0] = y;
   return NULL;
 }

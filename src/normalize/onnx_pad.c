@@ -19,7 +19,8 @@ static bool all_zero(int count, const MlirAffineExpr *exprs) {
 }
 
 /* |pads|: begins, then ends, for every dimension. */
-static MlirValue pad_known(o3_nz_t *nz, MlirValue x, MlirValue value, const MlirAffineExpr *pads, const char *mode) {
+static MlirValue pad_known(o3_nz_t *nz, MlirValue x, MlirValue value, const MlirAffineExpr *pads,
+                           const char *mode) {
   const o3_fact_t *from = o3_nz_fact(nz, x);
   int rank = from->shape.rank;
   o3_fact_t fact = {.element = from->element, .shape.rank = rank};
@@ -31,10 +32,11 @@ static MlirValue pad_known(o3_nz_t *nz, MlirValue x, MlirValue value, const Mlir
       o3_nz_fail(nz, o3_nz_invalid(nz, "the pads of dimension %d take more away than there is", i));
   }
   MlirValue result;
-  o3_nz_op_stated(nz, "o3.pad", O3_VALUES(x, value),
-                  O3_ATTRS({"lows", o3_nz_map_attr(nz, rank, pads)}, {"highs", o3_nz_map_attr(nz, rank, pads + rank)},
-                           {"mode", o3_nz_string_attr(nz, mode)}),
-                  1, &fact, &result);
+  o3_nz_op_stated(
+      nz, "o3.pad", O3_VALUES(x, value),
+      O3_ATTRS({"lows", o3_nz_map_attr(nz, rank, pads)}, {"highs", o3_nz_map_attr(nz, rank, pads + rank)},
+               {"mode", o3_nz_string_attr(nz, mode)}),
+      1, &fact, &result);
   return result;
 }
 
@@ -43,17 +45,20 @@ static MlirValue pad_at_run(o3_nz_t *nz, MlirValue x, MlirValue value, MlirValue
   const o3_fact_t *from = o3_nz_fact(nz, x);
   o3_fact_t fact = {.element = from->element, .shape.rank = from->shape.rank};
   MlirValue sizes = o3_nz_binary(nz, "o3.add", o3_onnx_dims(nz, x), o3_nz_binary(nz, "o3.add", lows, highs));
-  if (o3_nz_bind_sizes(nz, sizes, "the padded shape", fact.shape.dims, O3_IR_MAX_RANK) < 0) return (MlirValue){0};
+  if (o3_nz_bind_sizes(nz, sizes, "the padded shape", fact.shape.dims, O3_IR_MAX_RANK) < 0)
+    return (MlirValue){0};
   MlirValue result;
-  o3_nz_op_stated(nz, "o3.dynamic_pad", O3_VALUES(x, value, lows), O3_ATTRS({"mode", o3_nz_string_attr(nz, mode)}), 1,
-                  &fact, &result);
+  o3_nz_op_stated(nz, "o3.dynamic_pad", O3_VALUES(x, value, lows),
+                  O3_ATTRS({"mode", o3_nz_string_attr(nz, mode)}), 1, &fact, &result);
   return result;
 }
 
-static MlirValue pad(o3_nz_t *nz, MlirValue x, MlirValue value, MlirValue lows, MlirValue highs, const char *mode) {
+static MlirValue pad(o3_nz_t *nz, MlirValue x, MlirValue value, MlirValue lows, MlirValue highs,
+                     const char *mode) {
   MlirAffineExpr exprs[2 * O3_IR_MAX_RANK];
   int rank = o3_nz_rank(nz, x);
-  bool known = o3_nz_exprs(nz, lows, exprs, rank) == rank && o3_nz_exprs(nz, highs, exprs + rank, rank) == rank;
+  bool known =
+      o3_nz_exprs(nz, lows, exprs, rank) == rank && o3_nz_exprs(nz, highs, exprs + rank, rank) == rank;
   return known ? pad_known(nz, x, value, exprs, mode) : pad_at_run(nz, x, value, lows, highs, mode);
 }
 
@@ -76,12 +81,15 @@ o3_status_t o3_onnx_pad(o3_nz_t *nz, o3_node_t *node) {
   int rank = o3_nz_rank(nz, x);
   const char *mode = o3_node_string(nz, node, "mode", "constant");
   if (!known_mode(mode)) return o3_nz_invalid(nz, "there is no padding mode '%s'", mode);
-  MlirValue pads = o3_onnx_list_read(nz, node, (o3_onnx_list_t){node->opset < 2 ? "paddings" : "pads", 1, 11});
+  MlirValue pads =
+      o3_onnx_list_read(nz, node, (o3_onnx_list_t){node->opset < 2 ? "paddings" : "pads", 1, 11});
   if (mlirValueIsNull(pads)) return o3_nz_invalid(nz, "there are no pads");
-  MlirValue axes = node->opset >= 18 ? o3_onnx_list_read(nz, node, (o3_onnx_list_t){"axes", 3, 18}) : (MlirValue){0};
+  MlirValue axes =
+      node->opset >= 18 ? o3_onnx_list_read(nz, node, (o3_onnx_list_t){"axes", 3, 18}) : (MlirValue){0};
   int64_t count = mlirValueIsNull(axes) ? rank : o3_nz_static_dim(nz, axes, 0, "the number of axes");
   if (o3_nz_failed(nz)) return NULL;
-  if (!o3_symbols_require_equal(nz->symbols, o3_nz_dim(nz, pads, 0), o3_expr_const(nz->context, 2 * count), nz->who))
+  if (!o3_symbols_require_equal(nz->symbols, o3_nz_dim(nz, pads, 0), o3_expr_const(nz->context, 2 * count),
+                                nz->who))
     return o3_nz_invalid(nz, "the pads are not two for each of %lld axes", (long long)count);
   halves(nz, pads, (int)count, &lows, &highs);
   if (!mlirValueIsNull(axes)) {

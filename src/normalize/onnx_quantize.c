@@ -1,5 +1,5 @@
-/* Linear quantisation. Rounding and saturation are written out in floating point, where they are exact for 8 and
- * 16 bits; the emitters of quantised kernels find the pattern. */
+/* Linear quantisation. Rounding and saturation are written out in floating point, where they are exact for 8
+ * and 16 bits; the emitters of quantised kernels find the pattern. */
 #include <stdlib.h>
 
 #include "normalize/nz_math.h"
@@ -19,7 +19,8 @@ static MlirValue repeat_blocks(o3_nz_t *nz, MlirValue parameter, MlirValue x, in
   return o3_nz_slice(nz, repeated, axis, o3_expr_const(nz->context, 0), size);
 }
 
-/* Per tensor: a scalar (or one entry). Per axis: a vector along axis. Blocked: x's rank, a block in each entry. */
+/* Per tensor: a scalar (or one entry). Per axis: a vector along axis. Blocked: x's rank, a block in each
+ * entry. */
 static MlirValue spread(o3_nz_t *nz, const o3_node_t *node, MlirValue parameter, MlirValue x) {
   int rank = o3_nz_rank(nz, x), own = o3_nz_rank(nz, parameter), count = 0;
   int64_t block = o3_node_int(node, "block_size", 0), axes[O3_IR_MAX_RANK];
@@ -28,7 +29,8 @@ static MlirValue spread(o3_nz_t *nz, const o3_node_t *node, MlirValue parameter,
   int axis = o3_nz_axis(nz, o3_node_int(node, "axis", 1), rank);
   if (block > 0 && own == rank) return repeat_blocks(nz, parameter, x, axis, block);
   if (own != 1) {
-    o3_nz_fail(nz, o3_nz_invalid(nz, "a scale of rank %d for an input of rank %d without block_size", own, rank));
+    o3_nz_fail(nz,
+               o3_nz_invalid(nz, "a scale of rank %d for an input of rank %d without block_size", own, rank));
     return (MlirValue){0};
   }
   for (int i = axis + 1; i < rank; ++i) axes[count++] = i - axis;
@@ -47,7 +49,8 @@ static range_t range_of(o3_nz_t *nz, MlirType element) {
   bool fits = o3_type_is_integer(element) && !o3_type_is_bool(element) && bits <= 16;
   if (!fits) {
     char *text = o3_type_text(element);
-    o3_nz_fail(nz, o3_nz_unsupported(nz, "quantisation to %s is not supported, only to 8 and 16-bit integers", text));
+    o3_nz_fail(nz, o3_nz_unsupported(nz, "quantisation to %s is not supported, only to 8 and 16-bit integers",
+                                     text));
     free(text);
     return (range_t){0, 0};
   }
@@ -74,7 +77,8 @@ static MlirType quantized_type(o3_nz_t *nz, const o3_node_t *node) {
 o3_status_t o3_onnx_quantize(o3_nz_t *nz, o3_node_t *node) {
   MlirValue x = o3_node_input(node, 0), scale = o3_node_input(node, 1), zero = o3_node_input(node, 2);
   int64_t precision = o3_node_int(node, "precision", 0);
-  MlirType to = quantized_type(nz, node), type = precision ? o3_nz_onnx_type(nz, precision) : o3_nz_element(nz, scale);
+  MlirType to = quantized_type(nz, node),
+           type = precision ? o3_nz_onnx_type(nz, precision) : o3_nz_element(nz, scale);
   if (o3_nz_failed(nz)) return NULL;
   if (!o3_type_is_float(type)) type = o3_nz_f32(nz);
   scale = spread(nz, node, o3_nz_cast(nz, scale, type), x);

@@ -6,8 +6,8 @@
 
 /* ---- Axes ---- */
 
-/* The axes of a reduction. Known while compiling: |count| of them in |list|; else |flags| is an i64 vector with
- * an entry for each dimension, and |count| the number of axes. */
+/* The axes of a reduction. Known while compiling: |count| of them in |list|; else |flags| is an i64 vector
+ * with an entry for each dimension, and |count| the number of axes. */
 typedef struct axes {
   bool keep;
   int count;
@@ -62,17 +62,18 @@ static void read_axes(o3_nz_t *nz, const o3_node_t *node, int64_t moved, axes_t 
 
 /* ---- Axes that only the run knows ---- */
 
-/* The sizes of the dimensions that are not reduced, in order: entry j is the sum over d of the size of d where d
- * is the j-th of them. */
+/* The sizes of the dimensions that are not reduced, in order: entry j is the sum over d of the size of d
+ * where d is the j-th of them. */
 static MlirValue kept_sizes(o3_nz_t *nz, const axes_t *axes, MlirValue sizes, int rank) {
   int64_t numbers[O3_IR_MAX_RANK];
   int kept = rank - axes->count;
   for (int i = 0; i < kept; ++i) numbers[i] = i + 1;
   MlirValue one = o3_nz_like(nz, sizes, 1), stays = o3_nz_sub(nz, one, axes->flags);
-  MlirValue order = o3_nz_op(nz, "o3.cumulate", O3_VALUES(stays),
-                             O3_ATTRS({"kind", o3_nz_string_attr(nz, "sum")}, {"axis", o3_attr_i64(nz->context, 0)},
-                                      {"exclusive", o3_attr_bool(nz->context, false)},
-                                      {"reverse", o3_attr_bool(nz->context, false)}));
+  MlirValue order =
+      o3_nz_op(nz, "o3.cumulate", O3_VALUES(stays),
+               O3_ATTRS({"kind", o3_nz_string_attr(nz, "sum")}, {"axis", o3_attr_i64(nz->context, 0)},
+                        {"exclusive", o3_attr_bool(nz->context, false)},
+                        {"reverse", o3_attr_bool(nz->context, false)}));
   MlirValue rows = o3_nz_unsqueeze(nz, o3_nz_i64s(nz, kept, numbers), 1, (int64_t[]){1});
   MlirValue chosen = o3_nz_cast(nz, o3_nz_equal(nz, rows, order), o3_nz_i64(nz));
   MlirValue terms = o3_nz_mul(nz, o3_nz_mul(nz, chosen, stays), sizes);
@@ -86,7 +87,8 @@ static MlirValue dynamic_reduce(o3_nz_t *nz, MlirValue x, const char *kind, cons
   MlirValue sizes = o3_nz_sizes(nz, rank, from->shape.dims, false), result;
   MlirValue reduced = o3_nz_not(nz, o3_nz_equal(nz, axes->flags, o3_nz_like(nz, axes->flags, 0)));
   MlirValue shape = o3_nz_select(nz, reduced, o3_nz_like(nz, sizes, 1), sizes);
-  if (o3_nz_bind_sizes(nz, shape, "the shape of the result", fact.shape.dims, O3_IR_MAX_RANK) != rank) return (MlirValue){0};
+  if (o3_nz_bind_sizes(nz, shape, "the shape of the result", fact.shape.dims, O3_IR_MAX_RANK) != rank)
+    return (MlirValue){0};
   o3_nz_op_stated(nz, "o3.dynamic_reduce", O3_VALUES(x, axes->flags),
                   O3_ATTRS({"kind", o3_nz_string_attr(nz, kind)}), 1, &fact, &result);
   return result;
@@ -100,7 +102,8 @@ static MlirValue drop_reduced(o3_nz_t *nz, MlirValue y, const axes_t *axes, Mlir
   MlirValue sizes = o3_nz_sizes(nz, rank, from->shape.dims, false);
   if (shape.rank) {
     MlirValue kept = kept_sizes(nz, axes, sizes, rank);
-    if (o3_nz_bind_sizes(nz, kept, "the shape of the result", shape.dims, O3_IR_MAX_RANK) != shape.rank) return (MlirValue){0};
+    if (o3_nz_bind_sizes(nz, kept, "the shape of the result", shape.dims, O3_IR_MAX_RANK) != shape.rank)
+      return (MlirValue){0};
   }
   return o3_nz_reshape(nz, y, &shape);
 }
@@ -130,7 +133,9 @@ static MlirValue f_mean(o3_nz_t *nz, MlirValue x, const axes_t *axes) { return r
 static MlirValue f_max(o3_nz_t *nz, MlirValue x, const axes_t *axes) { return reduce(nz, x, "max", axes); }
 static MlirValue f_min(o3_nz_t *nz, MlirValue x, const axes_t *axes) { return reduce(nz, x, "min", axes); }
 static MlirValue f_prod(o3_nz_t *nz, MlirValue x, const axes_t *axes) { return reduce(nz, x, "prod", axes); }
-static MlirValue f_sum_square(o3_nz_t *nz, MlirValue x, const axes_t *axes) { return reduce(nz, x, "sum_square", axes); }
+static MlirValue f_sum_square(o3_nz_t *nz, MlirValue x, const axes_t *axes) {
+  return reduce(nz, x, "sum_square", axes);
+}
 static MlirValue f_l1(o3_nz_t *nz, MlirValue x, const axes_t *axes) {
   return reduce(nz, o3_nz_unary(nz, "o3.abs", x), "sum", axes);
 }
@@ -143,7 +148,8 @@ static MlirValue f_log_sum(o3_nz_t *nz, MlirValue x, const axes_t *axes) {
 
 static MlirValue finite_or_zero(o3_nz_t *nz, MlirValue x) {
   MlirAttribute yes = o3_attr_bool(nz->context, true);
-  MlirValue infinite = o3_nz_op(nz, "o3.is_inf", O3_VALUES(x), O3_ATTRS({"positive", yes}, {"negative", yes}));
+  MlirValue infinite =
+      o3_nz_op(nz, "o3.is_inf", O3_VALUES(x), O3_ATTRS({"positive", yes}, {"negative", yes}));
   return o3_nz_select(nz, infinite, o3_nz_like(nz, x, 0), x);
 }
 
@@ -197,10 +203,11 @@ o3_status_t o3_onnx_arg_reduce(o3_nz_t *nz, o3_node_t *node) {
   int axis = o3_nz_axis(nz, o3_node_int(node, "axis", 0), o3_nz_rank(nz, x));
   bool keep = o3_node_int(node, "keepdims", 1) != 0, last = o3_node_int(node, "select_last_index", 0) != 0;
   const char *kind = strcmp(node->op_type, "ArgMax") == 0 ? "max" : "min";
-  node->outputs[0] = o3_nz_op(nz, "o3.arg_reduce", O3_VALUES(x),
-                              O3_ATTRS({"kind", o3_nz_string_attr(nz, kind)}, {"axis", o3_attr_i64(nz->context, axis)},
-                                       {"keepdims", o3_attr_bool(nz->context, keep)},
-                                       {"select_last", o3_attr_bool(nz->context, last)}));
+  node->outputs[0] =
+      o3_nz_op(nz, "o3.arg_reduce", O3_VALUES(x),
+               O3_ATTRS({"kind", o3_nz_string_attr(nz, kind)}, {"axis", o3_attr_i64(nz->context, axis)},
+                        {"keepdims", o3_attr_bool(nz->context, keep)},
+                        {"select_last", o3_attr_bool(nz->context, last)}));
   return NULL;
 }
 
@@ -231,7 +238,8 @@ o3_status_t o3_onnx_cumulate(o3_nz_t *nz, o3_node_t *node) {
   if (rank == 0) return o3_nz_invalid(nz, "a scalar has no axis to sum along");
   int64_t axis;
   if (o3_fact_is_const(o3_nz_fact(nz, input))) {
-    if (o3_nz_const_ints(nz, input, "axis", &axis, 1) == 1) node->outputs[0] = cumulate(nz, node, o3_nz_axis(nz, axis, rank));
+    if (o3_nz_const_ints(nz, input, "axis", &axis, 1) == 1)
+      node->outputs[0] = cumulate(nz, node, o3_nz_axis(nz, axis, rank));
   } else {
     node->outputs[0] = cumulate_any(nz, node, input);
   }
@@ -256,7 +264,8 @@ static MlirValue hardmax(o3_nz_t *nz, const o3_node_t *node, MlirValue x, int ax
                                       {"keepdims", o3_attr_bool(nz->context, true)},
                                       {"select_last", o3_attr_bool(nz->context, false)}));
   o3_fact_t fact = {.element = o3_nz_i64(nz), .shape.rank = o3_nz_rank(nz, x)};
-  for (int i = 0; i < fact.shape.rank; ++i) fact.shape.dims[i] = i == axis ? o3_nz_dim(nz, x, i) : o3_expr_const(nz->context, 1);
+  for (int i = 0; i < fact.shape.rank; ++i)
+    fact.shape.dims[i] = i == axis ? o3_nz_dim(nz, x, i) : o3_expr_const(nz->context, 1);
   MlirValue positions;
   o3_nz_op_stated(nz, "o3.iota", O3_NO_VALUES, O3_ATTRS({"axis", number}), 1, &fact, &positions);
   return o3_nz_cast(nz, o3_nz_equal(nz, first, positions), o3_nz_element(nz, x));

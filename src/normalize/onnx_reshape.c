@@ -33,21 +33,23 @@ static o3_status_t squeeze_all(o3_nz_t *nz, o3_node_t *node, MlirValue x) {
   int64_t axes[O3_IR_MAX_RANK];
   for (int i = 0; i < o3_nz_rank(nz, x); ++i) {
     if (!o3_expr_is_const(o3_nz_dim(nz, x, i), NULL))
-      return o3_nz_unsupported(nz, "without axes every size must be known while compiling, dimension %d is not", i);
+      return o3_nz_unsupported(
+          nz, "without axes every size must be known while compiling, dimension %d is not", i);
   }
   int count = dims_of_one(nz, x, axes);
   node->outputs[0] = o3_nz_squeeze(nz, x, count, axes);
   return NULL;
 }
 
-/* The sizes of x's dimensions that are not among |axes|, in order: each goes to the place that the kept ones before
- * it leave. */
+/* The sizes of x's dimensions that are not among |axes|, in order: each goes to the place that the kept ones
+ * before it leave. */
 static MlirValue squeezed_sizes(o3_nz_t *nz, MlirValue x, MlirValue axes, int rank) {
   int64_t places[O3_IR_MAX_RANK];
   int x_rank = o3_nz_rank(nz, x);
   MlirValue zero = o3_onnx_i64(nz, 0), one = o3_onnx_i64(nz, 1), place = zero, dims = o3_onnx_dims(nz, x);
   MlirValue dropped = o3_nz_broadcast(nz, zero, &o3_nz_fact(nz, axes)->shape);
-  MlirValue kept = o3_onnx_axes_spread(nz, axes, dropped, o3_nz_broadcast(nz, one, &o3_nz_fact(nz, dims)->shape), x_rank);
+  MlirValue kept =
+      o3_onnx_axes_spread(nz, axes, dropped, o3_nz_broadcast(nz, one, &o3_nz_fact(nz, dims)->shape), x_rank);
   for (int i = 0; i < rank; ++i) places[i] = i;
   MlirValue all = o3_nz_i64s(nz, rank, places), sizes = all;
   for (int i = 0; i < x_rank; ++i) {
@@ -90,12 +92,14 @@ o3_status_t o3_onnx_squeeze(o3_nz_t *nz, o3_node_t *node) {
 /* The result's sizes, of which those at |axes| are 1 and the others x's, in order. */
 static MlirValue unsqueezed_sizes(o3_nz_t *nz, MlirValue x, MlirValue axes, int rank) {
   MlirValue zero = o3_onnx_i64(nz, 0), one = o3_onnx_i64(nz, 1), position = zero, sizes[O3_IR_MAX_RANK];
-  MlirValue kept = o3_onnx_axes_spread(nz, axes, o3_nz_broadcast(nz, zero, &o3_nz_fact(nz, axes)->shape), one, rank);
+  MlirValue kept =
+      o3_onnx_axes_spread(nz, axes, o3_nz_broadcast(nz, zero, &o3_nz_fact(nz, axes)->shape), one, rank);
   MlirValue padded[2] = {o3_onnx_dims(nz, x), o3_nz_i64s(nz, 1, (int64_t[]){1})};
   MlirValue dims = o3_nz_concat(nz, 0, 2, padded);
   for (int i = 0; i < rank; ++i) {
     MlirValue own = o3_onnx_entry(nz, kept, i);
-    MlirValue size = o3_nz_op(nz, "o3.gather", O3_VALUES(dims, position), O3_ATTRS({"axis", o3_attr_i64(nz->context, 0)}));
+    MlirValue size =
+        o3_nz_op(nz, "o3.gather", O3_VALUES(dims, position), O3_ATTRS({"axis", o3_attr_i64(nz->context, 0)}));
     MlirValue chosen = o3_nz_select(nz, o3_nz_binary(nz, "o3.equal", own, one), size, one);
     sizes[i] = o3_nz_unsqueeze(nz, chosen, 1, (int64_t[]){0});
     position = o3_nz_binary(nz, "o3.add", position, own);
@@ -117,8 +121,8 @@ o3_status_t o3_onnx_unsqueeze(o3_nz_t *nz, o3_node_t *node) {
   if (mlirValueIsNull(list)) return o3_nz_invalid(nz, "there are no axes");
   int64_t added = o3_nz_static_dim(nz, list, 0, "the number of axes");
   if (o3_nz_rank(nz, x) + added > O3_IR_MAX_RANK)
-    return o3_nz_unsupported(nz, "a tensor of rank %lld, at most %d is", (long long)(o3_nz_rank(nz, x) + added),
-                             O3_IR_MAX_RANK);
+    return o3_nz_unsupported(nz, "a tensor of rank %lld, at most %d is",
+                             (long long)(o3_nz_rank(nz, x) + added), O3_IR_MAX_RANK);
   int rank = o3_nz_rank(nz, x) + (int)added, count = o3_onnx_axes_const(nz, list, rank, axes);
   node->outputs[0] = count < 0 ? unsqueeze_at_run(nz, x, list, rank) : o3_nz_unsqueeze(nz, x, count, axes);
   return NULL;
@@ -132,7 +136,8 @@ static MlirValue wanted_sizes(o3_nz_t *nz, MlirValue x, MlirValue shape) {
   int64_t rank = o3_nz_static_dim(nz, shape, 0, "the length of the shape");
   int lead = (int)rank - o3_nz_rank(nz, x);
   if (o3_nz_failed(nz) || rank > O3_IR_MAX_RANK) return shape;
-  for (int i = 0; i < rank; ++i) own[i] = i < lead ? o3_expr_const(nz->context, 1) : o3_nz_dim(nz, x, i - lead);
+  for (int i = 0; i < rank; ++i)
+    own[i] = i < lead ? o3_expr_const(nz->context, 1) : o3_nz_dim(nz, x, i - lead);
   if (lead < 0) {
     for (int i = 0; i < rank; ++i) own[i] = o3_nz_dim(nz, x, i - lead);
   }
@@ -151,18 +156,43 @@ o3_status_t o3_onnx_expand(o3_nz_t *nz, o3_node_t *node) {
   return NULL;
 }
 
+/* Before opset 6: how often (input 1) along which axis (input 2), both numbers of x's type. */
+static o3_status_t legacy_repeats(o3_nz_t *nz, const o3_node_t *node, int rank, MlirAffineExpr *repeats) {
+  MlirValue tiles = o3_node_input(node, 1), where = o3_node_input(node, 2);
+  MlirAffineExpr times;
+  int64_t axis;
+  if (mlirValueIsNull(tiles) || mlirValueIsNull(where)) return o3_nz_invalid(nz, "tiles or axis is missing");
+  MlirType i64 = o3_nz_i64(nz);
+  int num_axes = o3_nz_const_ints(nz, o3_nz_cast(nz, where, i64), "axis", &axis, 1);
+  int num_times = o3_nz_bind_sizes(nz, o3_nz_cast(nz, tiles, i64), "tiles", &times, 1);
+  if (o3_nz_failed(nz)) return NULL;
+  if (num_axes != 1 || num_times != 1) return o3_nz_invalid(nz, "tiles and axis must be one number each");
+  for (int i = 0; i < rank; ++i) repeats[i] = o3_expr_const(nz->context, 1);
+  repeats[o3_nz_axis(nz, axis, rank)] = times;
+  return NULL;
+}
+
+static o3_status_t read_repeats(o3_nz_t *nz, const o3_node_t *node, int rank, MlirAffineExpr *repeats) {
+  if (node->opset < 6) return legacy_repeats(nz, node, rank, repeats);
+  int count = o3_nz_bind_sizes(nz, o3_node_input(node, 1), "the repeats", repeats, O3_IR_MAX_RANK);
+  if (count >= 0 && count != rank)
+    return o3_nz_invalid(nz, "%d repeats for a tensor of rank %d", count, rank);
+  return NULL;
+}
+
 /* Each repeated dimension gets a new one in front of it, along which it is broadcast. */
 o3_status_t o3_onnx_tile(o3_nz_t *nz, o3_node_t *node) {
   MlirAffineExpr repeats[O3_IR_MAX_RANK];
   MlirValue x = o3_node_input(node, 0);
-  int rank = o3_nz_rank(nz, x), count = o3_nz_bind_sizes(nz, o3_node_input(node, 1), "the repeats", repeats, O3_IR_MAX_RANK);
+  int rank = o3_nz_rank(nz, x);
   o3_shape_t split = {0}, repeated = {0}, joined = {.rank = rank};
-  if (count < 0) return NULL;
-  if (count != rank) return o3_nz_invalid(nz, "%d repeats for a tensor of rank %d", count, rank);
+  O3_TRY(read_repeats(nz, node, rank, repeats));
+  if (o3_nz_failed(nz)) return NULL;
   for (int i = 0; i < rank; ++i) {
     MlirAffineExpr size = o3_nz_dim(nz, x, i);
     bool once = o3_expr_equals_const(repeats[i], 1);
-    if (split.rank + 2 > O3_IR_MAX_RANK) return o3_nz_unsupported(nz, "more than %d dimensions to repeat", O3_IR_MAX_RANK / 2);
+    if (split.rank + 2 > O3_IR_MAX_RANK)
+      return o3_nz_unsupported(nz, "more than %d dimensions to repeat", O3_IR_MAX_RANK / 2);
     if (!once) {
       split.dims[split.rank++] = o3_expr_const(nz->context, 1);
       repeated.dims[repeated.rank++] = repeats[i];

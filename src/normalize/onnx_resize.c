@@ -257,11 +257,26 @@ o3_status_t o3_onnx_resize(o3_nz_t *nz, o3_node_t *node) {
   return convert(nz, node, o3_node_input(node, 1), o3_node_input(node, 2), o3_node_input(node, 3));
 }
 
+/* Before opset 7 there is one number for each of the two dimensions of an image. */
+static o3_status_t legacy_scales(o3_nz_t *nz, const o3_node_t *node, double *values, int *count) {
+  static const char *const NAMES[] = {"height_scale", "width_scale"};
+  int rank = o3_nz_rank(nz, o3_node_input(node, 0));
+  if (rank != 4) return o3_nz_invalid(nz, "an input of rank %d, 4 expected before opset 7", rank);
+  values[0] = values[1] = 1;
+  for (int i = 0; i < 2; ++i) {
+    if (!o3_node_has_attr(node, NAMES[i])) return o3_nz_invalid(nz, "the attribute %s is missing", NAMES[i]);
+    values[2 + i] = o3_node_float(node, NAMES[i], 1);
+  }
+  *count = rank;
+  return NULL;
+}
+
 /* Scales were an attribute before opset 9. */
 o3_status_t o3_onnx_upsample(o3_nz_t *nz, o3_node_t *node) {
   double values[O3_IR_MAX_RANK];
   MlirValue none = {0};
   if (node->opset >= 9) return convert(nz, node, none, o3_node_input(node, 1), none);
   int count = o3_node_floats(nz, node, "scales", values, O3_IR_MAX_RANK);
+  if (node->opset < 7) O3_TRY(legacy_scales(nz, node, values, &count));
   return convert(nz, node, none, f32_vector(nz, count, values), none);
 }

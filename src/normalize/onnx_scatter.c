@@ -19,21 +19,23 @@ o3_status_t o3_onnx_scatter_elements(o3_nz_t *nz, o3_node_t *node) {
   MlirValue x = o3_node_input(node, 0);
   O3_TRY(read_reduction(nz, node, &reduction));
   int axis = o3_nz_axis(nz, o3_node_int(node, "axis", 0), o3_nz_rank(nz, x));
-  node->outputs[0] = o3_nz_op(nz, "o3.scatter_elements", O3_VALUES(x, o3_node_input(node, 1), o3_node_input(node, 2)),
-                              O3_ATTRS({"axis", o3_attr_i64(nz->context, axis)}, {"reduction", reduction}));
+  node->outputs[0] =
+      o3_nz_op(nz, "o3.scatter_elements", O3_VALUES(x, o3_node_input(node, 1), o3_node_input(node, 2)),
+               O3_ATTRS({"axis", o3_attr_i64(nz->context, axis)}, {"reduction", reduction}));
   return NULL;
 }
 
 o3_status_t o3_onnx_scatter_nd(o3_nz_t *nz, o3_node_t *node) {
   MlirAttribute reduction;
   O3_TRY(read_reduction(nz, node, &reduction));
-  node->outputs[0] =
-      o3_nz_op(nz, "o3.scatter_nd", O3_VALUES(o3_node_input(node, 0), o3_node_input(node, 1), o3_node_input(node, 2)),
-               O3_ATTRS({"reduction", reduction}));
+  node->outputs[0] = o3_nz_op(
+      nz, "o3.scatter_nd", O3_VALUES(o3_node_input(node, 0), o3_node_input(node, 1), o3_node_input(node, 2)),
+      O3_ATTRS({"reduction", reduction}));
   return NULL;
 }
 
-/* Where each element of the update goes along the axis: the batch's first index and on, in a ring if asked for. */
+/* Where each element of the update goes along the axis: the batch's first index and on, in a ring if asked
+ * for. */
 static MlirValue cache_positions(o3_nz_t *nz, MlirValue cache, MlirValue update, MlirValue first, int axis,
                                  bool circular) {
   int rank = o3_nz_rank(nz, update);
@@ -44,7 +46,8 @@ static MlirValue cache_positions(o3_nz_t *nz, MlirValue cache, MlirValue update,
     fact.shape.dims[i] = o3_nz_dim(nz, update, i);
     batch.dims[i] = i == 0 ? fact.shape.dims[0] : o3_expr_const(nz->context, 1);
   }
-  o3_nz_op_stated(nz, "o3.iota", O3_NO_VALUES, O3_ATTRS({"axis", o3_attr_i64(nz->context, axis)}), 1, &fact, &ahead);
+  o3_nz_op_stated(nz, "o3.iota", O3_NO_VALUES, O3_ATTRS({"axis", o3_attr_i64(nz->context, axis)}), 1, &fact,
+                  &ahead);
   if (!mlirValueIsNull(first)) {
     MlirValue start = o3_nz_reshape(nz, o3_nz_cast(nz, first, o3_nz_i64(nz)), &batch);
     ahead = o3_nz_binary(nz, "o3.add", ahead, start);

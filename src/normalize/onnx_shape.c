@@ -1,5 +1,5 @@
 /* The shape of a tensor, and ops that rearrange it. */
-#include "normalize/nz.h"
+#include "normalize/onnx_axes.h"
 
 o3_status_t o3_onnx_identity(o3_nz_t *nz, o3_node_t *node) {
   const o3_binding_t *binding = o3_node_binding(nz, node, 0);
@@ -37,7 +37,8 @@ static o3_status_t resolve_reshape(o3_nz_t *nz, MlirValue x, bool allow_zero, o3
   MlirAffineExpr known = o3_expr_const(nz->context, 1);
   for (int i = 0; i < shape->rank; ++i) {
     if (o3_expr_equals_const(shape->dims[i], 0) && !allow_zero) {
-      if (i >= fact->shape.rank) return o3_nz_invalid(nz, "shape entry %d is 0 but the input has rank %d", i, fact->shape.rank);
+      if (i >= fact->shape.rank)
+        return o3_nz_invalid(nz, "shape entry %d is 0 but the input has rank %d", i, fact->shape.rank);
       shape->dims[i] = o3_nz_dim(nz, x, i);
     }
     if (!o3_expr_equals_const(shape->dims[i], -1)) {
@@ -51,7 +52,8 @@ static o3_status_t resolve_reshape(o3_nz_t *nz, MlirValue x, bool allow_zero, o3
   if (unknown < 0) return NULL;
   MlirAffineExpr total = o3_expr_const(nz->context, 1);
   for (int i = 0; i < fact->shape.rank; ++i) total = o3_expr_mul(total, o3_nz_dim(nz, x, i));
-  if (o3_expr_equals_const(known, 0)) return o3_nz_invalid(nz, "a -1 beside a 0 in the shape leaves its size open");
+  if (o3_expr_equals_const(known, 0))
+    return o3_nz_invalid(nz, "a -1 beside a 0 in the shape leaves its size open");
   shape->dims[unknown] = o3_expr_floor_div(total, known);
   return NULL;
 }
@@ -69,12 +71,15 @@ static MlirValue resolve_at_run(o3_nz_t *nz, MlirValue x, MlirValue shape, bool 
   MlirValue known = o3_nz_reduce(nz, o3_nz_select(nz, is_open, one, shape), "prod", 1, (int64_t[]){0}, false);
   const o3_fact_t *fact = o3_nz_fact(nz, x);
   MlirAffineExpr total = o3_shape_product(nz->context, &fact->shape, 0, fact->shape.rank);
-  MlirValue left = o3_nz_binary(nz, "o3.div", o3_nz_sizes(nz, 1, &total, true), o3_nz_binary(nz, "o3.max", known, one));
+  MlirValue left =
+      o3_nz_binary(nz, "o3.div", o3_nz_sizes(nz, 1, &total, true), o3_nz_binary(nz, "o3.max", known, one));
   return o3_nz_select(nz, is_open, left, shape);
 }
 
 o3_status_t o3_onnx_reshape(o3_nz_t *nz, o3_node_t *node) {
-  MlirValue x = o3_node_input(node, 0), wanted = o3_node_input(node, 1);
+  MlirValue x = o3_node_input(node, 0);
+  MlirValue wanted = o3_onnx_list_read(nz, node, (o3_onnx_list_t){"shape", 1, 5});
+  if (mlirValueIsNull(wanted)) return o3_nz_invalid(nz, "there is no shape");
   bool allow_zero = o3_node_int(node, "allowzero", 0) != 0;
   o3_shape_t shape;
   shape.rank = o3_nz_exprs(nz, wanted, shape.dims, O3_IR_MAX_RANK);

@@ -161,29 +161,52 @@ static MlirValue move_axis(o3_nz_t *nz, MlirValue x, int axis, bool back) {
   return o3_nz_transpose(nz, x, perm);
 }
 
-/* The axis was an attribute before opset 20. */
-static int dft_axis(o3_nz_t *nz, const o3_node_t *node, int rank) {
-  int64_t axis = node->opset < 20 ? o3_node_int(node, "axis", 1) : -2;
-  if (node->opset >= 20 && o3_node_has_input(node, 2))
-    o3_nz_const_ints(nz, o3_node_input(node, 2), "the axis", &axis, 1);
-  return o3_nz_failed(nz) ? 0 : o3_nz_axis(nz, axis, rank);
-}
-
-o3_status_t o3_onnx_dft(o3_nz_t *nz, o3_node_t *node) {
-  MlirValue x = o3_node_input(node, 0);
-  int rank = o3_nz_rank(nz, x), axis = dft_axis(nz, node, rank);
+static MlirValue dft_along(o3_nz_t *nz, const o3_node_t *node, MlirValue x, int axis) {
   dft_t dft = {.inverse = o3_node_int(node, "inverse", 0) != 0,
-               .onesided = o3_node_int(node, "onesided", 0) != 0};
-  if (o3_nz_failed(nz)) return NULL;
-  if (axis == rank - 1) return o3_nz_invalid(nz, "the axis is that of the real and imaginary parts");
-  dft.length = o3_nz_dim(nz, x, axis);
+               .onesided = o3_node_int(node, "onesided", 0) != 0,
+               .length = o3_nz_dim(nz, x, axis)};
   if (dft.inverse && dft.onesided) {
     MlirAffineExpr last = o3_expr_sub(dft.length, o3_expr_const(nz->context, 1));
     dft.length = o3_expr_mul(last, o3_expr_const(nz->context, 2));
   }
   if (o3_node_has_input(node, 1)) dft.length = bind_size(nz, o3_node_input(node, 1), "dft_length");
-  MlirValue y = dft_of(nz, &dft, move_axis(nz, x, axis, false));
-  node->outputs[0] = move_axis(nz, y, axis, true);
+  return move_axis(nz, dft_of(nz, &dft, move_axis(nz, x, axis, false)), axis, true);
+}
+
+/* An axis that only the run knows: the transforms along all axes have one shape, and one of them is taken. */
+static o3_status_t dft_at_run(o3_nz_t *nz, o3_node_t *node, MlirValue x, MlirValue axis) {
+  int rank = o3_nz_rank(nz, x);
+  MlirValue chosen = o3_nz_cast(nz, o3_nz_reshape(nz, axis, &(o3_shape_t){0}), o3_nz_i64(nz)),
+            size = o3_nz_like(nz, chosen, rank), zero = o3_nz_like(nz, chosen, 0);
+  if (o3_node_int(node, "onesided", 0) || o3_node_has_input(node, 1))
+    return o3_nz_unsupported(nz, "the axis must be a constant where the shape of the result depends on it");
+  MlirValue negative = o3_nz_binary(nz, "o3.less", chosen, zero), y = {0};
+  chosen = o3_nz_select(nz, negative, add(nz, chosen, size), chosen);
+  MlirAffineExpr number = o3_expr_const(nz->context, 0), last = o3_expr_const(nz->context, rank - 2);
+  o3_nz_bind_sizes(nz, chosen, "the axis", &number, 1);
+  if (!o3_symbols_require_nonnegative(nz->symbols, o3_expr_sub(last, number), nz->who))
+    return o3_nz_invalid(nz, "the axis is out of range");
+  for (int i = 0; i < rank - 1; ++i) {
+    MlirValue here = dft_along(nz, node, x, i);
+    MlirValue taken = o3_nz_binary(nz, "o3.equal", chosen, o3_nz_like(nz, chosen, i));
+    y = i ? o3_nz_select(nz, taken, here, y) : here;
+  }
+  node->outputs[0] = y;
+  return NULL;
+}
+
+/* The axis was an attribute before opset 20. */
+o3_status_t o3_onnx_dft(o3_nz_t *nz, o3_node_t *node) {
+  MlirAffineExpr known;
+  MlirValue x = o3_node_input(node, 0), input = node->opset < 20 ? (MlirValue){0} : o3_node_input(node, 2);
+  int64_t axis = node->opset < 20 ? o3_node_int(node, "axis", 1) : -2;
+  int rank = o3_nz_rank(nz, x);
+  if (!mlirValueIsNull(input) && (o3_nz_exprs(nz, input, &known, 1) != 1 || !o3_expr_is_const(known, &axis)))
+    return dft_at_run(nz, node, x, input);
+  int dim = o3_nz_axis(nz, axis, rank);
+  if (o3_nz_failed(nz)) return NULL;
+  if (dim == rank - 1) return o3_nz_invalid(nz, "the axis is that of the real and imaginary parts");
+  node->outputs[0] = dft_along(nz, node, x, dim);
   return NULL;
 }
 

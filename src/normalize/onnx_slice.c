@@ -1,6 +1,6 @@
-/* Slices, splits, joins and padding. Sizes stay expressions of the model's symbols as long as the parameters are:
- * that keeps every shape behind them known. Parameters that only the run knows become vectors of numbers, and the
- * sizes that follow from them data symbols. */
+/* Slices, splits, joins and padding. Sizes stay expressions of the model's symbols as long as the parameters
+ * are: that keeps every shape behind them known. Parameters that only the run knows become vectors of
+ * numbers, and the sizes that follow from them data symbols. */
 #include <string.h>
 
 #include "normalize/onnx_axes.h"
@@ -9,6 +9,8 @@
 
 o3_status_t o3_onnx_concat(o3_nz_t *nz, o3_node_t *node) {
   if (node->num_inputs == 0) return o3_nz_invalid(nz, "nothing to concatenate");
+  if (node->opset >= 4 && !o3_node_has_attr(node, "axis"))
+    return o3_nz_invalid(nz, "the attribute axis is missing");
   int axis = o3_nz_axis(nz, o3_node_int(node, "axis", 1), o3_nz_rank(nz, node->inputs[0]));
   node->outputs[0] = o3_nz_concat(nz, axis, node->num_inputs, node->inputs);
   return NULL;
@@ -22,7 +24,8 @@ static o3_status_t equal_parts(o3_nz_t *nz, const o3_node_t *node, MlirAffineExp
   MlirAffineExpr parts = o3_expr_const(nz->context, count);
   bool uneven = node->opset >= 18;
   MlirAffineExpr part = uneven ? o3_expr_ceil_div(total, parts) : o3_expr_floor_div(total, parts);
-  MlirAffineExpr last = uneven ? o3_expr_sub(total, o3_expr_mul(part, o3_expr_const(nz->context, count - 1))) : part;
+  MlirAffineExpr last =
+      uneven ? o3_expr_sub(total, o3_expr_mul(part, o3_expr_const(nz->context, count - 1))) : part;
   bool fits = uneven ? o3_symbols_require_nonnegative(nz->symbols, last, nz->who)
                      : o3_symbols_require_equal(nz->symbols, o3_expr_mul(part, parts), total, nz->who);
   if (!fits) return o3_nz_invalid(nz, "the dimension cannot be split into %d parts", count);
@@ -30,7 +33,8 @@ static o3_status_t equal_parts(o3_nz_t *nz, const o3_node_t *node, MlirAffineExp
   return NULL;
 }
 
-static o3_status_t given_parts(o3_nz_t *nz, MlirValue split, MlirAffineExpr total, int count, MlirAffineExpr *sizes) {
+static o3_status_t given_parts(o3_nz_t *nz, MlirValue split, MlirAffineExpr total, int count,
+                               MlirAffineExpr *sizes) {
   int given = o3_nz_bind_sizes(nz, split, "the sizes of a split", sizes, O3_NODE_MAX_OUTPUTS);
   if (given < 0) return NULL;
   if (given != count) return o3_nz_invalid(nz, "%d sizes for %d outputs", given, count);
@@ -41,15 +45,25 @@ static o3_status_t given_parts(o3_nz_t *nz, MlirValue split, MlirAffineExpr tota
   return NULL;
 }
 
+/* Opset 1 takes the sizes from either place, and has no default axis. */
+static o3_status_t read_split(o3_nz_t *nz, const o3_node_t *node, MlirValue *split) {
+  if (node->opset < 2 && !o3_node_has_attr(node, "axis"))
+    return o3_nz_invalid(nz, "the attribute axis is missing, which has no default before opset 2");
+  bool input = node->opset < 2 && o3_node_has_input(node, 1);
+  *split = o3_onnx_list_read(nz, node, (o3_onnx_list_t){"split", 1, input ? 1 : 13});
+  return NULL;
+}
+
 o3_status_t o3_onnx_split(o3_nz_t *nz, o3_node_t *node) {
   MlirAffineExpr sizes[O3_NODE_MAX_OUTPUTS];
-  MlirValue x = o3_node_input(node, 0);
+  MlirValue x = o3_node_input(node, 0), split;
+  O3_TRY(read_split(nz, node, &split));
   int axis = o3_nz_axis(nz, o3_node_int(node, "axis", 0), o3_nz_rank(nz, x));
   MlirAffineExpr total = o3_nz_dim(nz, x, axis), start = o3_expr_const(nz->context, 0);
-  MlirValue split = o3_onnx_list_read(nz, node, (o3_onnx_list_t){"split", 1, 13});
   int64_t wanted = o3_node_int(node, "num_outputs", node->num_outputs);
   if (wanted != node->num_outputs)
-    return o3_nz_invalid(nz, "num_outputs is %lld but there are %d outputs", (long long)wanted, node->num_outputs);
+    return o3_nz_invalid(nz, "num_outputs is %lld but there are %d outputs", (long long)wanted,
+                         node->num_outputs);
   if (mlirValueIsNull(split)) {
     O3_TRY(equal_parts(nz, node, total, node->num_outputs, sizes));
   } else {
@@ -76,7 +90,8 @@ static bool is_far(MlirAffineExpr bound, int64_t sign) {
   return o3_expr_is_const(bound, &value) && (sign > 0 ? value >= FAR : value <= -FAR);
 }
 
-/* Negative bounds count from the end. An expression whose sign is open must not turn out on the other side. */
+/* Negative bounds count from the end. An expression whose sign is open must not turn out on the other side.
+ */
 static MlirAffineExpr from_front(o3_nz_t *nz, MlirAffineExpr bound, MlirAffineExpr size) {
   MlirAffineExpr zero = o3_expr_const(nz->context, 0), negated = o3_expr_sub(zero, bound);
   if (o3_expr_at_least(bound, 0)) return bound;
@@ -98,7 +113,8 @@ static MlirAffineExpr count_steps(o3_nz_t *nz, MlirAffineExpr length, int64_t st
 }
 
 /* The start need not be clamped to the size: nothing is read from behind it, since the size is then 0. */
-static range_t forward_range(o3_nz_t *nz, MlirAffineExpr start, MlirAffineExpr end, int64_t step, MlirAffineExpr size) {
+static range_t forward_range(o3_nz_t *nz, MlirAffineExpr start, MlirAffineExpr end, int64_t step,
+                             MlirAffineExpr size) {
   MlirAffineExpr zero = o3_expr_const(nz->context, 0);
   bool to_end = is_far(end, 1);
   if (is_far(start, 1) || is_far(end, -1)) return (range_t){zero, zero};
@@ -123,8 +139,8 @@ static range_t backward_range(o3_nz_t *nz, MlirAffineExpr start, MlirAffineExpr 
 }
 
 /* Entries of a vector whose contents are known, for a dense row-major box of a tracked tensor. */
-static void slice_known(o3_nz_t *nz, const o3_fact_t *x, int count, const int64_t *axes, const MlirAffineExpr *starts,
-                        const int64_t *steps, o3_fact_t *y) {
+static void slice_known(o3_nz_t *nz, const o3_fact_t *x, int count, const int64_t *axes,
+                        const MlirAffineExpr *starts, const int64_t *steps, o3_fact_t *y) {
   int64_t total = o3_infer_small_count(&y->shape), start;
   o3_element_t *elements = x->elements ? o3_infer_elements(nz->arena, total) : NULL;
   if (!elements) return;
@@ -163,10 +179,11 @@ static MlirValue build_slice(o3_nz_t *nz, MlirValue x, int count, const int64_t 
   }
   if (whole) return x;
   slice_known(nz, from, count, axes, starts, steps, &fact);
-  o3_nz_op_stated(nz, "o3.slice", O3_VALUES(x),
-                  O3_ATTRS({"axes", o3_nz_ints_attr(nz, count, axes)}, {"starts", o3_nz_map_attr(nz, count, starts)},
-                           {"steps", o3_nz_ints_attr(nz, count, steps)}),
-                  1, &fact, &result);
+  o3_nz_op_stated(
+      nz, "o3.slice", O3_VALUES(x),
+      O3_ATTRS({"axes", o3_nz_ints_attr(nz, count, axes)}, {"starts", o3_nz_map_attr(nz, count, starts)},
+               {"steps", o3_nz_ints_attr(nz, count, steps)}),
+      1, &fact, &result);
   return result;
 }
 
@@ -209,8 +226,10 @@ static MlirValue slice_at_run(o3_nz_t *nz, MlirValue x, const slice_bounds_t *bo
   MlirValue high = pick(nz, forward, dims, o3_nz_binary(nz, "o3.sub", dims, one));
   MlirValue start = clamp_bound(nz, bounds->starts, dims, low, high);
   MlirValue end = clamp_bound(nz, bounds->ends, dims, low, high);
-  MlirValue length = pick(nz, forward, o3_nz_binary(nz, "o3.sub", end, start), o3_nz_binary(nz, "o3.sub", start, end));
-  if (o3_nz_bind_sizes(nz, run_sizes(nz, length, bounds->steps), "the size of a slice", sizes, O3_IR_MAX_RANK) < 0)
+  MlirValue length =
+      pick(nz, forward, o3_nz_binary(nz, "o3.sub", end, start), o3_nz_binary(nz, "o3.sub", start, end));
+  if (o3_nz_bind_sizes(nz, run_sizes(nz, length, bounds->steps), "the size of a slice", sizes,
+                       O3_IR_MAX_RANK) < 0)
     return (MlirValue){0};
   const o3_fact_t *from = o3_nz_fact(nz, x);
   o3_fact_t fact = {.element = from->element, .shape = from->shape};
@@ -247,7 +266,8 @@ static MlirValue slice(o3_nz_t *nz, MlirValue x, const slice_bounds_t *bounds) {
   range_t ranges[O3_IR_MAX_RANK];
   int num_starts = o3_nz_exprs(nz, bounds->starts, starts, O3_IR_MAX_RANK);
   int num_ends = o3_nz_exprs(nz, bounds->ends, ends, O3_IR_MAX_RANK);
-  if (num_starts < 0 || num_ends < 0 || !const_list(nz, bounds->steps, steps)) return slice_at_run(nz, x, bounds);
+  if (num_starts < 0 || num_ends < 0 || !const_list(nz, bounds->steps, steps))
+    return slice_at_run(nz, x, bounds);
   for (int i = 0; i < bounds->count; ++i) {
     MlirAffineExpr size = o3_nz_dim(nz, x, (int)bounds->axes[i]);
     if (steps[i] == 0) o3_nz_fail(nz, o3_nz_invalid(nz, "a step of 0"));
@@ -264,7 +284,8 @@ static o3_status_t read_bounds(o3_nz_t *nz, const o3_node_t *node, MlirValue *ax
   bounds->starts = o3_onnx_list_read(nz, node, (o3_onnx_list_t){"starts", 1, 10});
   bounds->ends = o3_onnx_list_read(nz, node, (o3_onnx_list_t){"ends", 2, 10});
   *axes = o3_onnx_list_read(nz, node, (o3_onnx_list_t){"axes", 3, 10});
-  bounds->steps = node->opset >= 10 ? o3_onnx_list_read(nz, node, (o3_onnx_list_t){"steps", 4, 10}) : (MlirValue){0};
+  bounds->steps =
+      node->opset >= 10 ? o3_onnx_list_read(nz, node, (o3_onnx_list_t){"steps", 4, 10}) : (MlirValue){0};
   if (mlirValueIsNull(bounds->starts) || mlirValueIsNull(bounds->ends))
     return o3_nz_invalid(nz, "a required input is missing");
   int64_t count = o3_nz_static_dim(nz, bounds->starts, 0, "the number of starts");
@@ -277,7 +298,8 @@ static o3_status_t read_bounds(o3_nz_t *nz, const o3_node_t *node, MlirValue *ax
   if (mlirValueIsNull(bounds->steps)) bounds->steps = o3_nz_i64s(nz, (int)count, ones);
   const MlirValue lists[] = {bounds->ends, *axes, bounds->steps};
   for (int i = 0; i < 3; ++i) {
-    if (!o3_symbols_require_equal(nz->symbols, o3_nz_dim(nz, lists[i], 0), o3_nz_dim(nz, bounds->starts, 0), nz->who))
+    if (!o3_symbols_require_equal(nz->symbols, o3_nz_dim(nz, lists[i], 0), o3_nz_dim(nz, bounds->starts, 0),
+                                  nz->who))
       return o3_nz_invalid(nz, "starts, ends, axes and steps have different lengths");
   }
   bounds->count = (int)count;

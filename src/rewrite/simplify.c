@@ -55,7 +55,17 @@ static void add_word(op_key_t *key, const void *word) {
   }
 }
 
-/* o3.shape is left out: it follows from the rest, and counts the symbols known when it was written. */
+/* The sizes that o3.shape states, without the number of symbols known when it was written. They do not always
+ * follow from the rest: an o3.iota or o3.broadcast has the size that it was given. */
+static void add_shapes(op_key_t *key, MlirAttribute shapes) {
+  for (intptr_t i = 0; i < mlirArrayAttrGetNumElements(shapes); ++i) {
+    MlirAffineMap map = mlirAffineMapAttrGetValue(mlirArrayAttrGetElement(shapes, i));
+    for (intptr_t k = 0; k < mlirAffineMapGetNumResults(map); ++k)
+      add_word(key, mlirAffineMapGetResult(map, k).ptr);
+    add_word(key, NULL);
+  }
+}
+
 static void make_key(MlirOperation op, op_key_t *key) {
   key->length = 0;
   key->too_long = false;
@@ -65,9 +75,12 @@ static void make_key(MlirOperation op, op_key_t *key) {
   add_word(key, NULL);
   for (intptr_t i = 0; i < mlirOperationGetNumAttributes(op); ++i) {
     MlirNamedAttribute attr = mlirOperationGetAttribute(op, i);
-    if (o3_str_equal(mlirIdentifierStr(attr.name), "o3.shape")) continue;
     add_word(key, attr.name.ptr);
-    add_word(key, attr.attribute.ptr);
+    if (o3_str_equal(mlirIdentifierStr(attr.name), "o3.shape")) {
+      add_shapes(key, attr.attribute);
+    } else {
+      add_word(key, attr.attribute.ptr);
+    }
   }
   add_word(key, NULL);
   for (intptr_t i = 0; i < mlirOperationGetNumResults(op); ++i)

@@ -24,8 +24,8 @@ typedef struct o3_artifact {
 } o3_artifact_t;
 
 typedef struct o3_target {
-  const char *name;    /* as in --target: "x86-64-v3" */
-  const char *summary; /* one line for --help */
+  const char *name;      /* as in --target: "x86-64-v3" */
+  const char *summary;   /* one line for --help */
   uint64_t cpu_features; /* O3RT_CPU_* bits (runtime/compiled.h) that its code needs */
   const o3_target_pass_t *passes;
   int num_passes;
@@ -33,8 +33,8 @@ typedef struct o3_target {
   o3_status_t (*machine)(o3_arena_t *arena, o3_machine_t *machine);
   /* LLVM IR text of a module in the llvm stage, optimised as for emit_object. */
   o3_status_t (*emit_llvm_ir)(o3_pass_env_t *env, MlirModule module, o3_artifact_t *artifact);
-  /* An ELF object of a module in the llvm stage: defines o3m_run and o3m_check (o3rt_run_fn_t, o3rt_check_fn_t;
-   * hidden), refers to the weights by the symbols o3w_<name>. */
+  /* An ELF object of a module in the llvm stage: defines o3m_run and o3m_check (o3rt_run_fn_t,
+   * o3rt_check_fn_t; hidden), refers to the weights by the symbols o3w_<name>. */
   o3_status_t (*emit_object)(o3_pass_env_t *env, MlirModule module, o3_artifact_t *artifact);
 } o3_target_t;
 

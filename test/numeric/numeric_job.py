@@ -12,6 +12,9 @@ import tempfile
 import ml_dtypes
 import numpy as np
 import onnx
+import onnx.parser
+import onnx.reference
+import onnx.shape_inference
 from onnx import TensorProto, helper
 
 import o3_model
@@ -21,7 +24,7 @@ NUMBERS = {name: o3_model.NUMBERS[np.dtype(dtype)] for name, dtype in DTYPES.ite
 NAMES = {np.dtype(dtype): name for name, dtype in DTYPES.items()}
 IR_VERSION = 10
 DEFAULT_OPSET = 20
-LEVELS = (0, 1)
+LEVELS = (0, 1, 2)
 WIDER = {TensorProto.FLOAT16: TensorProto.FLOAT, TensorProto.BFLOAT16: TensorProto.FLOAT}
 
 
@@ -44,7 +47,19 @@ def renamed(node, prefix, number):
     copy.name = f"{prefix}{number}"
     copy.input[:] = [prefix + name if name else "" for name in node.input]
     copy.output[:] = [prefix + name for name in node.output]
+    for attribute in copy.attribute:
+        if attribute.type == onnx.AttributeProto.GRAPH:
+            rename_graph(attribute.g, prefix)
     return copy
+
+
+def rename_graph(graph, prefix):
+    """A branch or the body of a loop: its own names, and those that it takes from outside."""
+    for value in [*graph.input, *graph.output, *graph.value_info, *graph.initializer]:
+        value.name = prefix + value.name
+    nodes = [renamed(node, prefix, i) for i, node in enumerate(graph.node)]
+    del graph.node[:]
+    graph.node.extend(nodes)
 
 
 class Part:

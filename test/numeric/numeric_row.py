@@ -9,7 +9,7 @@ Sizes: a tuple for each trial, values for the symbols in the order in which they
 Each row becomes, for every dtype, a model of static shapes for some of the sizes and one model with symbolic
 dimensions that is run at all of them. Keywords are the node's attributes; those that begin with an underscore
 belong to the row: _tol (factor on the tolerances), _opset, _outputs (how many), _symbolic=False (the op needs
-static shapes), _static=False, _twice (tried with two data sets).
+static shapes), _static=False (only the symbolic model is made).
 Instead of an op type, ONNX's text of nodes may stand, which reads x0, x1, ... and writes y0, ...:
     R("t = Conv(x0, x1) y0 = Relu(t)", ...)
 The reference is the last argument, a function on NumPy arrays (floats come as float64, others in their own
@@ -197,7 +197,8 @@ def distinct(rng, shape, dtype):
 
 DATA = {"normal": normal, "positive": between(0.1, 4), "unit": between(-0.95, 0.95), "above1": between(1.05, 5),
         "small": between(-2, 2), "wide": between(-30, 30), "nonzero": nonzero, "extremes": extremes,
-        "special": special, "distinct": distinct, "bit": between(0, 7)}
+        "special": special, "distinct": distinct, "bit": between(0, 7),
+        "class": between(0, 4)}
 
 
 def index_data(rng, shape, dtype, size):

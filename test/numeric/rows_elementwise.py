@@ -61,15 +61,16 @@ R("Not", ["A,B"], ELEMENTWISE, BOOL, np.logical_not)
 R("BitwiseNot", [T("A,B", "extremes")], ELEMENTWISE, INTS, np.bitwise_not)
 R("Identity", ["A,B"], ELEMENTWISE, INTS + BOOL, lambda x: x)
 
-R("Elu", ["A,B"], ELEMENTWISE, FLOATS, lambda x: np.where(x > 0, x, 0.7 * np.expm1(np.minimum(x, 0))), alpha=0.7, _tol=4)
+R("Elu", ["A,B"], ELEMENTWISE, FLOATS, lambda x: np.where(x > 0, x, 0.75 * np.expm1(np.minimum(x, 0))), alpha=0.75, _tol=4)
 R("Celu", ["A,B"], ELEMENTWISE, F32, lambda x: np.maximum(x, 0) + np.minimum(0, 0.7 * np.expm1(x / 0.7)), alpha=0.7,
   _tol=4)
 R("Selu", ["A,B"], ELEMENTWISE, F32, lambda x: 1.5 * np.where(x > 0, x, 2 * np.expm1(np.minimum(x, 0))), alpha=2.0,
   gamma=1.5, _tol=4)
-R("LeakyRelu", ["A,B"], ELEMENTWISE, FLOATS, lambda x: np.where(x >= 0, x, 0.1 * x), alpha=0.1)
+R("LeakyRelu", ["A,B"], ELEMENTWISE, FLOATS, lambda x: np.where(x >= 0, x, 0.125 * x), alpha=0.125)
 R("ThresholdedRelu", ["A,B"], ELEMENTWISE, F32, lambda x: np.where(x > 0.3, x, 0), alpha=0.3)
 R("HardSigmoid", ["A,B"], ELEMENTWISE, FLOATS, lambda x: np.clip(0.25 * x + 0.5, 0, 1), alpha=0.25, beta=0.5)
 R("HardSwish", ["A,B"], ELEMENTWISE, FLOATS, lambda x: x * np.clip(x / 6 + 0.5, 0, 1))
+R("Swish", ["A,B"], ELEMENTWISE, FLOATS, lambda x: x * sigmoid(0.5 * x), alpha=0.5, _opset=24, _tol=4)
 R("Mish", ["A,B"], ELEMENTWISE, F32, lambda x: x * np.tanh(softplus(x)), _tol=4)
 R("Gelu", ["A,B"], ELEMENTWISE, FLOATS, lambda x: 0.5 * x * (1 + erf(x / math.sqrt(2))), _tol=4)
 R("Gelu", ["A,B"], ELEMENTWISE, F32,
@@ -143,4 +144,8 @@ R("Cast", [T("A,B", "wide")], ELEMENTWISE, FLOATS + SIGNED, cast("i32"), to=6)
 R("Cast", [T("A,B", "extremes")], [(5, 13)], INTS, cast("f32"), to=1)
 R("Cast", [T("A,B", "special")], [(3, 7)], FLOATS, cast("bool"), to=9)
 R("Cast", [T("A,B", "special")], [(3, 7)], ["f32", "f16", "bf16"], cast("f64"), to=11)
+R("BitCast", ["A,B"], [(3, 7)], F32, lambda x: x.astype(np.float32).view(np.int32), to=6, _opset=26)
+# Division by zero gives zero, and the smallest number divided by -1 itself: no trap.
+R("Div", [T("2,B", "extremes"), C([[0], [-1]], "i32")], [(1,), (64,)], ["i32"],
+  lambda a, b: np.stack([0 * a[0], -a[1]]))
 R("CastLike", ["A,B", T("1", dtype="i32")], [(3, 7)], ["f32", "i64", "bool"], lambda x, like: x.astype(np.int32))

@@ -108,8 +108,35 @@ R("ScatterND", ["6,B", C([[4], [1], [3]]), "3,B"], [(5,), (1,), (33,)], F32, sca
 R("ScatterND", ["6,B", C([[4], [1], [4]]), "3,B"], [(5,)], F32, reduction="add")
 R("ScatterElements", ["3,5", C([[1, 3]]), "1,2"], [()], F32, axis=1)
 R("ScatterElements", ["3,5", C([[1, 1]]), "1,2"], [()], F32, axis=1, reduction="add")
-R("OneHot", [T("N", "index 6", "i64"), C(6), C([0.0, 2.5], "f32")], [(5,), (1,), (0,)], F32)
+# ONNX Runtime crashes on no indices at all.
+R("OneHot", [T("N", "index 6", "i64"), C(6), C([0.0, 2.5], "f32")], [(5,), (1,), (0,)], F32,
+  lambda i, depth, values: np.where(np.arange(6) == (i % 6)[:, None], values[1], values[0]))
 R("TopK", [T("A,B", "distinct"), C([3])], [(3, 5), (1, 3), (4, 33)], F32, _outputs=2)
 R("TopK", [T("A,B", "distinct"), C([2])], [(3, 5), (1, 3), (4, 33)], F32, _outputs=2, largest=0)
 R("NonZero", [T("A,B", "normal")], [(3, 5), (1, 1)], ["bool"], lambda x: np.array(np.nonzero(x)))
 R("Compress", ["5,B", C([True, False, True, True, False], "bool")], [(3,)], F32, lambda x, c: np.compress(c, x, 0), axis=0)
+
+# Parameters that only the run knows; a "bit" is 0 to 7.
+R("s = Reshape(x1, x2) y0 = Slice(x0, s, x3, x4)", ["A,9", T("", "bit", "i64"), C([1]), C([2**62]), C([1])],
+  [(3,), (1,), (33,)], SOME, lambda x, s, *_: x[:, s:])
+R("s = Sub(x2, x1) y0 = Slice(x0, x3, x4, x5, s)", ["A,9", T("1", "bit", "i64"), C([-1]), C([7]), C([-(2**62)]), C([1])],
+  [(3,), (1,)], F32, lambda x, s, *_: x[:, 7::-1 - s[0]])
+R("p = Concat <axis=0> (x2, x1) y0 = Pad <mode=\"edge\"> (x0, p)", ["A,B", T("2", "bit", "i64"), C([1, -1])], PADS, F32,
+  lambda x, p, _: np.pad(x[:, 1:], [(1, p[0]), (0, p[1])], "edge"))
+R("Tile", ["A,B", T("2", "bit", "i64")], PADS, F32, np.tile)
+R("n = Add(x1, x2) s = Concat <axis=0> (x2, x3, n) y0 = Reshape(x0, s)", ["840,A", T("1", "bit", "i64"), C([1]), C([-1])],
+  [(1,), (3,)], F32, lambda x, n, *_: x.reshape(1, -1, n[0] + 1))
+
+for reduction in ("add", "mul", "max", "min"):
+    R("ScatterElements", ["4,B", C([[1, -2, 1], [0, 3, 0]]), "2,3"], [(3,), (7,)], ["f32", "f16", "i32", "u8"], axis=0,
+      reduction=reduction, _static=True)
+R("ScatterND", ["A,B,4", T("N,2", "index 2", "i64"), "N,4"], [(2, 2, 1), (5, 3, 1)], SOME)
+R("GatherND", ["A,5,B", T("A,N,1", "index 5", "i64")], [(3, 7, 4), (1, 1, 1), (2, 16, 0)], SOME, batch_dims=1)
+R("ReverseSequence", ["5,B,3", C([2, 5, 1, 1])], [(4,)], SOME, time_axis=0, batch_axis=1)
+R("Unique", [T("A,B", "bit")], [(3, 5), (1, 1), (33, 16)], ["f32", "i64", "i8"], _outputs=4)
+R("Unique", [T("A,B", "bit")], [(3, 5), (1, 1), (33, 16)], F32, _outputs=4, sorted=0)
+R("Unique", [T("A,B", "class")], [(3, 5), (33, 2), (65, 1)], ["i64"], _outputs=4, axis=0)
+R("TopK", [T("A,B,3", "extremes"), C([4])], [(3, 5), (1, 4), (2, 65)], ["i32", "i64"], _outputs=2, axis=1)
+R("k = Reshape(x1, x2) y0, y1 = TopK(x0, k)", [T("A,B", "distinct"), T("", "bit", "i64"), C([1])], [(3, 8), (2, 1021)], F32)
+R("NonZero", [T("A,B,3", "bit")], [(3, 5), (1, 1), (0, 4)], ["i32", "i64", "u8", "f32"], lambda x: np.array(np.nonzero(x)))
+R("Compress", ["A,B", T("N", "normal", "bool")], [(3, 5, 7), (33, 2, 66)], F32, lambda x, c: np.compress(c, x))

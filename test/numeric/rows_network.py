@@ -33,6 +33,14 @@ R("QuantizeLinear", ["A,4", C([0.1, 0.2, 0.3, 0.4], "f32"), C([1, 2, 3, 4], "u8"
 R("DequantizeLinear", [T("A,B", "extremes", "u8"), C(0.1, "f32"), C(130, "u8")], [(3, 7), (1, 65)], F32)
 R("DequantizeLinear", [T("A,4", "extremes", "i8"), C([0.1, 0.2, 0.3, 0.4], "f32")], [(3,)], F32, axis=1)
 R("q = QuantizeLinear(x0, x1, x2) y0 = DequantizeLinear(q, x1, x2)", ["A,B", C(0.05, "f32"), C(128, "u8")], [(3, 7)], F32)
+R("QuantizeLinear", ["A,B", C(0.001, "f32"), C(-300, "i16")], [(3, 7), (1, 65)], F32,
+  lambda x, scale, zero: np.clip(np.round(x.astype(np.float32) / scale) + zero, -2**15, 2**15 - 1).astype(np.int16))
+R("QuantizeLinear", ["A,10", C([[0.1, 0.2, 0.3]], "f32"), C([[1, 2, 3]], "u8")], [(1,)],
+  F32, lambda x, scale, zero: np.clip(np.round(x.astype(np.float32) / scale.repeat(4, 1)[:, :10]) + zero.repeat(4, 1)[:, :10],
+                                      0, 255).astype(np.uint8), axis=1, block_size=4, _opset=21, _symbolic=False)
+R("DequantizeLinear", [T("1,8", "extremes", "i8"), C([[0.1, 0.2]], "f32"), C([[1, -2]], "i8")], [()], F32,
+  lambda x, scale, zero: (x - zero.repeat(4, 1).astype(np.float64)) * scale.repeat(4, 1), axis=1, block_size=4, _opset=21,
+  _tol=4)
 R("DynamicQuantizeLinear", ["A,B"], [(3, 7), (1, 65)], F32, _outputs=3)
 
 # ---- Recurrent ----

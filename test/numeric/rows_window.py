@@ -70,6 +70,20 @@ for exclusive in (0, 1):
         R("CumSum", ["A,B", C(1)], [(3, 7), (1, 65), (4, 1)], [*F32, "i32", "i64"], exclusive=exclusive, reverse=reverse,
           _tol=16)
 
+# Axes that only the run knows.
+for op in REDUCTIONS:
+    data = "positive" if op == "ReduceLogSum" else "unit" if op == "ReduceProd" else "small"
+    for keepdims in (0, 1):
+        R(op, [T("A,B,C", data), T("1", "index 3", "i64")], CUBE[:3], F32,
+          lambda x, a, op=op, keep=keepdims: REDUCTIONS[op](x, axis=tuple(a), keepdims=bool(keep)), keepdims=keepdims,
+          _tol=32)
+R("ReduceMax", [T("A,B,C", "extremes"), T("1", "index 3", "i64")], CUBE[:3], ["u8", "i8"],
+  lambda x, a: x.max(tuple(a), keepdims=True))
+R("ReduceMean", [T("A,B", "wide"), C([1])], [(3, 7), (2, 64)], ["i32", "i64", "i8", "u8"],
+  lambda x, *_: np.trunc(x.astype(np.float64).mean(1, keepdims=True)).astype(x.dtype))
+R("CumSum", ["A,B", T("", "index 2", "i64")], [(3, 7), (1, 65), (4, 1)], F32, lambda x, axis: x.cumsum(int(axis)), _tol=16)
+R("CumProd", [T("A,B", "unit"), C(1)], [(3, 7), (1, 65), (4, 1)], F32, lambda x, _: x.cumprod(1), _opset=26, _tol=16)
+
 # ---- Softmax and normalisation ----
 
 
@@ -119,10 +133,64 @@ def instance_norm(x, scale, bias):
 R("BatchNormalization", ["N,C,H,W", "C", "C", "C", T("C", "positive")], IMAGE_CHANNELS, [*F32, "f16"],
   lambda x, s, b, m, v: (x - channels(m)) / np.sqrt(channels(v) + 1e-5) * channels(s) + channels(b), _tol=16)
 R("InstanceNormalization", ["N,C,H,W", "C", "C"], IMAGE_CHANNELS[:4], F32, instance_norm, _tol=64)
-R("GroupNormalization", ["N,12,H,W", "12", "12"], [(2, 7, 9), (1, 8, 8)], F32, num_groups=4, _opset=21, _tol=64)
 R("LRN", ["N,C,H,W"], IMAGE_CHANNELS[:4], F32, size=3, alpha=0.01, beta=0.75, bias=1.5, _tol=16)
 R("MeanVarianceNormalization", ["N,3,H,W"], [(2, 7, 9), (1, 8, 8)], F32, axes=[0, 2, 3], _tol=64)
 R("LpNormalization", ["A,B"], [(3, 7), (1, 64)], F32, lambda x: x / np.sqrt((x * x).sum(1, keepdims=True)), axis=1, p=2,
   _tol=16)
 R("Dropout", ["A,B", C(0.5, "f32"), C(False, "bool")], [(3, 7)], F32, lambda x, *_: x)
 R("Dropout", ["A,B", NONE, C(False, "bool")], [(3, 7)], F32, lambda x, *_: x)
+
+
+def layer_norm_statistics(x, scale, bias):
+    mean = x.mean(-1, keepdims=True)
+    inverse = 1 / np.sqrt(((x - mean)**2).mean(-1, keepdims=True) + 1e-5)
+    return (x - mean) * inverse * scale + bias, mean, inverse
+
+
+def batch_norm_training(x, scale, bias, mean, variance):
+    new_mean, new_variance = x.mean((0, 2, 3)), x.var((0, 2, 3))
+    y = (x - channels(new_mean)) / np.sqrt(channels(new_variance) + 1e-5) * channels(scale) + channels(bias)
+    return y, mean * 0.75 + new_mean * 0.25, variance * 0.75 + new_variance * 0.25
+
+
+def group_norm(x, scale, bias):
+    groups = x.reshape(x.shape[0], 4, -1)
+    centred = groups - groups.mean(2, keepdims=True)
+    y = centred / np.sqrt((centred**2).mean(2, keepdims=True) + 1e-5)
+    return y.reshape(x.shape) * channels(scale) + channels(bias)
+
+
+def group_norm_by_group(x, scale, bias):
+    return group_norm(x, scale.repeat(3), bias.repeat(3))
+
+
+R("LayerNormalization", ["A,B,D", "D", "D"], CUBE, F32, layer_norm_statistics, _outputs=3, _tol=32)
+R("RMSNormalization", ["A,B,C", "C"], CUBE[:2], HALVES,
+  lambda x, s: x / np.sqrt((x * x).mean(-1, keepdims=True) + 1e-5) * s, _opset=23, _tol=4)
+R("BatchNormalization", ["N,3,H,W", "3", "3", "3", T("3", "positive")], [(2, 7, 9), (1, 8, 8)], F32, batch_norm_training,
+  training_mode=1, momentum=0.75, _outputs=3, _tol=64)
+R("GroupNormalization", ["N,12,H,W", "12", "12"], [(2, 7, 9), (1, 8, 8)], [*F32, "f16"], group_norm,
+  num_groups=4, _opset=21, _tol=64)
+R("GroupNormalization", ["N,12,H,W", "4", "4"], [(2, 7, 9), (1, 8, 8)], F32, group_norm_by_group, num_groups=4, _opset=18,
+  _tol=64)
+R("LpNormalization", ["A,B"], [(3, 7), (1, 64)], F32, lambda x: x / np.abs(x).sum(0, keepdims=True), axis=0, p=1, _tol=16)
+
+# ---- Losses ----
+
+
+def nll(x, target, weight, ignored, reduction):
+    chosen = np.take_along_axis(x, np.where(target == ignored, 0, target)[:, None], 1)[:, 0]
+    weights = np.where(target == ignored, 0, weight[np.where(target == ignored, 0, target)])
+    losses = -chosen * weights
+    return {"none": losses, "sum": losses.sum(), "mean": losses.sum() / weights.sum()}[reduction]
+
+
+def cross_entropy(x, target, weight):
+    return nll(np.log(softmax(1)(x)), target, weight, -1, "mean"), np.log(softmax(1)(x))
+
+
+for reduction in ("none", "sum", "mean"):
+    R("NegativeLogLikelihoodLoss", ["N,5,H", T("N,H", "class", "i64"), T("5", "positive")], [(3, 7), (1, 1)], F32,
+      lambda x, t, w, r=reduction: nll(x, t, w, 2, r), reduction=reduction, ignore_index=2, _tol=16)
+R("SoftmaxCrossEntropyLoss", ["N,5,H", T("N,H", "class", "i64"), T("5", "positive")], [(3, 7), (1, 1)], F32,
+  cross_entropy, _outputs=2, _tol=16)

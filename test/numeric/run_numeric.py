@@ -27,7 +27,7 @@ import guard_cases
 import numeric_job
 import numeric_row
 
-FAMILIES = ("elementwise", "product", "window", "movement", "network")
+FAMILIES = ("elementwise", "product", "window", "movement", "network", "control", "vision", "legacy")
 STATIC_POINTS, SYMBOLIC_POINTS = 48, 12  # in one model
 JOB_SECONDS = 240
 

@@ -13,7 +13,7 @@ NO_OP = re.compile(r"op (?P<op>\S+) of opset \d+ is not supported")
 
 def reason_of(case, text):
     """A message without what differs from case to case: paths, names, numbers of opsets."""
-    text = text.replace(case.model, "").lstrip(": ").split("\n")[0]
+    text = re.sub(r"; reproducer: .*", "", text.replace(case.model, "").lstrip(": ").split("\n")[0])
     node = NODE.search(text)
     if node:
         if NO_OP.match(node["why"]):
@@ -109,9 +109,9 @@ PAGE = """# What of ONNX is supported
 
 Written by `test/onnx/run_onnx.py --update`, which compiles every case of ONNX 1.22.0's backend test data at O0
 and at O1 (*real*, whole networks, at O1 only), runs it and compares the outputs (rtol 1e-3, atol 1e-7, or what
-the case says). A case passes when both levels pass; [test/onnx/passing.txt](../test/onnx/passing.txt) lists those that do, and `make check` fails
-when one of them no longer does. *Refused* are those for which `o3c` says that it does not support the model;
-*failed* are wrong outputs, run-time errors, internal errors, crashes and timeouts.
+the case says). A case passes when both levels pass; [test/onnx/passing.txt](../test/onnx/passing.txt) lists those
+that do, and `make check` fails when one of them no longer does. *Refused* are those for which `o3c` says that it
+does not support the model; *failed* are wrong outputs, run-time errors, internal errors, crashes and timeouts.
 
 | cases | all | passed | refused | failed |
 |-|-:|-:|-:|-:|

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compiles and runs ONNX's backend test data and holds the result against a list of what passes.
 
-    run_onnx.py                       every case at O0 and at O1; fails when a case of passing.txt does not pass
+    run_onnx.py                       every case at O0, O1 and O2; fails when a case of passing.txt does not pass
     run_onnx.py softmax 'node/test_a' the cases whose names hold one of these
     run_onnx.py --update              and rewrite passing.txt and docs/onnx-support.md
     run_onnx.py --failures FILE       and write what is wrong, grouped by op
@@ -31,8 +31,9 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 BUILD = os.environ.get("O3_BUILD", os.path.join(ROOT, "build"))
 PASSING = os.path.join(HERE, "passing.txt")
 SUPPORT = os.path.join(ROOT, "docs", "onnx-support.md")
-LEVELS = (0, 1)
+LEVELS = (0, 1, 2)
 LIGHT_LEVELS = (1,)  # the plain loops of O0 take minutes for a VGG-19; test/models runs whole networks at O0
+LIGHT_PATIENCE = 5  # times the timeout of the others
 
 # status: passed; refused (o3c says that it does not support the model); error (o3c fails in another way);
 # crash; timeout; run (the compiled model fails); wrong (an output differs).
@@ -108,6 +109,7 @@ def compare_case(case, library, seconds):
 def run_case(case, levels, folder, seconds):
     """{level: Result}."""
     results = {}
+    seconds *= LIGHT_PATIENCE if case.light else 1
     for level in LIGHT_LEVELS if case.light else levels:
         library = os.path.join(folder, f"{case.name.replace('/', '-')}-O{level}.so")
         results[level] = compile_case(case, level, library, seconds) or compare_case(case, library, seconds)

@@ -92,10 +92,10 @@ static msg_t old_ir(void) {
   return model;
 }
 
-static msg_t old_opset(void) {
+static msg_t future_opset(void) {
   msg_t graph = good_graph(), model = MSG;
   msg_int(&model, MODEL_IR, 8);
-  add_opset(&model, MODEL_OPSET, "ai.onnx", 6);
+  add_opset(&model, MODEL_OPSET, "ai.onnx", 29);
   msg_take(&model, MODEL_GRAPH, &graph);
   return model;
 }
@@ -411,7 +411,7 @@ static const hostile_t CASES[] = {
      "'bad.onnx' is not an ONNX model: it has neither IR version nor graph"},
     {no_graph, O3_STATUS_INVALID_MODEL, "'bad.onnx': it has no graph"},
     {old_ir, O3_STATUS_UNSUPPORTED, "'bad.onnx': it has IR version 2, 3 to 14 are supported"},
-    {old_opset, O3_STATUS_UNSUPPORTED, "'bad.onnx': opset 6 of domain 'ai.onnx', 7 to 28 are supported"},
+    {future_opset, O3_STATUS_UNSUPPORTED, "'bad.onnx': opset 29 of domain 'ai.onnx', 1 to 28 are supported"},
     {no_opset, O3_STATUS_INVALID_MODEL,
      "node 'neg' (Neg): it is of domain 'ai.onnx', of which no opset is imported"},
     {opset_twice, O3_STATUS_INVALID_MODEL, "opset domain 'ai.onnx' is imported twice"},

@@ -36,6 +36,12 @@ static o3_status_t read_flag(o3_arena_t *arena, const option_row_t *row, const c
   return NULL;
 }
 
+static o3_status_t read_switch(o3_arena_t *arena, const option_row_t *row, const char *text, void *field) {
+  (void)arena, (void)row, (void)text;
+  *(int32_t *)field = 1;
+  return NULL;
+}
+
 static o3_status_t read_text(o3_arena_t *arena, const option_row_t *row, const char *text, void *field) {
   (void)arena;
   if (!*text) return refuse(row, text, row->argument);
@@ -83,9 +89,10 @@ static o3_status_t read_shape(o3_arena_t *arena, const option_row_t *row, const 
 /* ---- The table ---- */
 
 static const reader_t flag = {no_argument, read_flag}, text = {required_argument, read_text},
-                      all = {no_argument, read_all}, pass = {optional_argument, read_pass},
-                      level = {required_argument, read_level}, threads = {required_argument, read_threads},
-                      dim = {required_argument, read_dim}, shape = {required_argument, read_shape};
+                      all = {no_argument, read_all}, switch_on = {no_argument, read_switch},
+                      pass = {optional_argument, read_pass}, level = {required_argument, read_level},
+                      threads = {required_argument, read_threads}, dim = {required_argument, read_dim},
+                      shape = {required_argument, read_shape};
 
 static const option_row_t ROWS[] = {
 #define O3C_OPTION(letter, name, reader, field, argument, help) \

@@ -8,7 +8,7 @@
 #define O3_ONNX_MAX_DEPTH 64
 /* Nodes that come from inlined functions: a small file can ask for an exponential number. */
 #define O3_ONNX_MAX_INLINED 250000
-#define O3_ONNX_MIN_OPSET   7
+#define O3_ONNX_MIN_OPSET   1
 #define O3_ONNX_MAX_OPSET   28
 #define O3_ONNX_MIN_IR      3
 #define O3_ONNX_MAX_IR      14

@@ -196,7 +196,9 @@ static void kernel(o3_strbuf_t *t, const o3_gemm_shape_t *s, const char *name, b
 
 /* ---- The block ---- */
 
-/* $T element type, $L lanes, $W width of a panel, $R rows, $K depth, $N columns, $P packed elements. */
+/* Columns are packed by whole vectors where L of them are consecutive in B. They are when they ascend, none
+ * is a repeated last one, and the last lies L - 1 behind the first. $T element type, $L lanes, $W width of a
+ * panel, $R rows, $K depth, $N columns, $P packed elements. */
 static const char BLOCK[] =
     "func.func private @o3k_$T_gemm_block(%A: memref<?x$T>, %a_offset: index, %a_row: index, %a_depth: "
     "index,\n"
@@ -219,6 +221,11 @@ static const char BLOCK[] =
     "  %panels = arith.ceildivui %n_count, %W : index\n"
     "  %n_padded = arith.muli %panels, %W : index\n"
     "  %n_last = arith.subi %n_hi, %c1 : index\n"
+    "  %unit_step = arith.cmpi eq, %nb0, %c1 : index\n"
+    "  %one_line = arith.cmpi ule, %n_hi, %n0 : index\n"
+    "  %lines_apart = arith.cmpi uge, %nb1, %n0 : index\n"
+    "  %any_lines = arith.ori %one_line, %lines_apart : i1\n"
+    "  %ascending = arith.andi %unit_step, %any_lines : i1\n"
     "  scf.for %j = %c0 to %n_padded step %c1 {\n"
     "    %n_any = arith.addi %n_lo, %j : index\n"
     "    %n = arith.minui %n_any, %n_last : index\n"
@@ -251,7 +258,10 @@ static const char BLOCK[] =
     "      %first = memref.load %n_table[%v] : memref<$Nxindex>\n"
     "      %final = memref.load %n_table[%v_end] : memref<$Nxindex>\n"
     "      %reach = arith.subi %final, %first : index\n"
-    "      %consecutive = arith.cmpi eq, %reach, %span : index\n"
+    "      %reaches_span = arith.cmpi eq, %reach, %span : index\n"
+    "      %within = arith.cmpi ult, %v_end, %n_count : index\n"
+    "      %gapless = arith.andi %reaches_span, %within : i1\n"
+    "      %consecutive = arith.andi %gapless, %ascending : i1\n"
     "      %panel = arith.divui %v, %W : index\n"
     "      %inside = arith.remui %v, %W : index\n"
     "      %panel_size = arith.muli %k_count, %W : index\n"

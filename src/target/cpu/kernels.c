@@ -195,6 +195,7 @@ typedef struct rows {
   MlirValue ivs[O3_IR_MAX_RANK];
   int num_known;
   row_dims_t known[MAX_OPS + 1]; /* the result, then the kernel's own buffers */
+  int loops[MAX_OPS][O3_IR_MAX_RANK]; /* for each op, its loops over the rows */
   o3_loops_frame_t frames[MAX_OPS];
 } rows_t;
 
@@ -237,7 +238,7 @@ static o3_status_t trace_op(rows_t *self, int index) {
     dims[i] = dim_at(out, written->at[i]);
     if (dims[i] < 0) return internal(self->inlined, "an op has no loop over the rows");
     self->frames[index].fixed[dims[i]] = true;
-    self->frames[index].ivs[dims[i]] = self->ivs[i];
+    self->loops[index][i] = dims[i];
   }
   for (int k = 0; k < nest.num_operands; ++k) {
     row_dims_t dims_of = {.buffer = nest.operands[k].value};
@@ -286,6 +287,7 @@ static o3_status_t emit_row_op(rows_t *self, o3_builder_t *b, int index) {
   static _Thread_local o3_nest_t nest;
   o3_loops_frame_t *frame = &self->frames[index];
   frame->ranged = -1;
+  for (int i = 0; i < self->num_rows; ++i) frame->ivs[self->loops[index][i]] = self->ivs[i];
   if (!o3_nest_read(self->inlined->ops[index], &nest))
     return internal(self->inlined, "an op is no loop nest");
   stay_in_row(self, &nest);
@@ -340,10 +342,6 @@ static o3_status_t emit_rows(inlined_t *inlined) {
   O3_TRY(rows_work(&self, &work));
   o3_builder_t b = o3_builder_before(inlined->call);
   o3_builder_t inside = build_rows(&self, &b, out, work);
-  for (int i = 0; i < inlined->num_ops; ++i)
-    for (int d = 0; d < O3_IR_MAX_RANK; ++d) self.frames[i].fixed[d] = false;
-  self.num_known = 0;
-  O3_TRY(trace(&self, out));
   for (int i = 0; i < inlined->num_ops; ++i) mlirOperationMoveBefore(inlined->ops[i], inside.before);
   inside.before = inlined->num_ops ? inlined->ops[0] : inside.before;
   for (int i = 1; i < self.num_known; ++i) O3_TRY(build_stack(&self, &inside, &self.known[i]));

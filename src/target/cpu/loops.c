@@ -46,6 +46,8 @@ typedef struct loops {
 
 /* ---- Order ---- */
 
+static bool is_fixed(const loops_t *self, int dim) { return self->frame && self->frame->fixed[dim]; }
+
 static int64_t operand_cost(const o3_nest_operand_t *operand, int dim, bool output) {
   int64_t step;
   if (!operand->is_memref) return 0;
@@ -63,10 +65,7 @@ static int64_t inner_cost(const o3_nest_t *nest, int dim) {
   return cost;
 }
 
-static bool is_fixed(const loops_t *self, int dim) { return self->frame && self->frame->fixed[dim]; }
-
-/* Outputs that are no plain function of the dims (duplicates) must keep their order: then nothing is
- * reordered. */
+/* Any order is right: iterations of a linalg op depend on each other through its reductions alone. */
 static void choose_inner(loops_t *self) {
   const o3_nest_t *nest = self->nest;
   int64_t best = INT64_MAX;
@@ -187,8 +186,8 @@ typedef struct level {
   int depth;
 } level_t;
 
-/* The inner dim is parallel (or a running sum's): reductions or the tiled dim outside, then the inner loop over
- * memory. */
+/* The inner dim is parallel (or a running sum's): reductions or the tiled dim outside, then the inner loop
+ * over memory. */
 static o3_status_t build_spans(o3_builder_t *b, loops_t *self, int depth);
 
 static o3_status_t span_body(o3_builder_t *b, void *context, MlirValue iv, const MlirValue *carried,

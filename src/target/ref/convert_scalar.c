@@ -1,15 +1,19 @@
 /* Conversion of one number between element types. */
+#include <math.h>
+
 #include "target/ref/lowering.h"
 
 /* f64 to f32 by rounding to odd: the discarded bits leave a mark in the last one, so that rounding the result
  * once more, to 16 bits, is as exact as rounding once (Boldo and Melquiond, 2008). */
 static MlirValue round_to_odd(o3_builder_t *b, MlirValue x) {
-  MlirType f32 = mlirF32TypeGet(b->context), f64 = mlirF64TypeGet(b->context), i32 = mlirIntegerTypeGet(b->context, 32);
+  MlirType f32 = mlirF32TypeGet(b->context), f64 = mlirF64TypeGet(b->context),
+           i32 = mlirIntegerTypeGet(b->context, 32);
   MlirValue near = o3_build1(b, "arith.truncf", f32, O3_VALUES(x));
   MlirValue back = o3_build1(b, "arith.extf", f64, O3_VALUES(near));
   MlirValue bits = o3_build1(b, "arith.bitcast", i32, O3_VALUES(near));
   MlirValue size = o3_build_unary(b, "math.absf", x), back_size = o3_build_unary(b, "math.absf", back);
-  MlirValue away = o3_build1(b, "arith.extui", i32, O3_VALUES(o3_build_cmpf(b, O3_CMPF_OGT, back_size, size)));
+  MlirValue away =
+      o3_build1(b, "arith.extui", i32, O3_VALUES(o3_build_cmpf(b, O3_CMPF_OGT, back_size, size)));
   MlirValue inexact = o3_build1(b, "arith.extui", i32, O3_VALUES(o3_build_cmpf(b, O3_CMPF_UNE, back, x)));
   MlirValue odd = o3_build2(b, "arith.ori", o3_build2(b, "arith.subi", bits, away), inexact);
   return o3_build1(b, "arith.bitcast", f32, O3_VALUES(odd));
@@ -20,8 +24,10 @@ static MlirValue float_to_float(o3_builder_t *b, MlirValue x, MlirType to) {
   MlirType from = mlirValueGetType(x), f32 = mlirF32TypeGet(b->context);
   if (mlirTypeEqual(from, to)) return x;
   int from_bits = o3_type_bits(from), to_bits = o3_type_bits(to);
-  bool through_f32 = (from_bits == 16) != (to_bits == 16) ? from_bits == 64 || to_bits == 64 : from_bits == 16;
-  if (!through_f32) return o3_build1(b, from_bits < to_bits ? "arith.extf" : "arith.truncf", to, O3_VALUES(x));
+  bool through_f32 =
+      (from_bits == 16) != (to_bits == 16) ? from_bits == 64 || to_bits == 64 : from_bits == 16;
+  if (!through_f32)
+    return o3_build1(b, from_bits < to_bits ? "arith.extf" : "arith.truncf", to, O3_VALUES(x));
   MlirValue middle = from_bits == 64 ? round_to_odd(b, x) : o3_build1(b, "arith.extf", f32, O3_VALUES(x));
   return float_to_float(b, middle, to);
 }
@@ -35,22 +41,27 @@ static MlirValue int_to_float(o3_builder_t *b, MlirValue x, o3_number_kind_t kin
   return float_to_float(b, o3_build1(b, name, exact, O3_VALUES(x)), to);
 }
 
-/* Out of range is undefined for the plain conversion: go through 64 bits with the bounds clamped, as C compilers'
- * targets do in practice, and cut off the rest. NaN gives 0. */
+/* Out of range is undefined for the plain conversion: numbers are clamped to a middle type that the machine
+ * converts to, 32 bits where they are enough (vectors have no other), and the rest is cut off. NaN gives 0.
+ */
 static MlirValue float_to_int(o3_builder_t *b, MlirValue x, o3_number_kind_t kind, MlirType to) {
-  MlirType f = mlirValueGetType(x), i64 = mlirIntegerTypeGet(b->context, 64);
+  MlirType f = mlirValueGetType(x);
   if (o3_type_bits(f) < 32) {
     f = mlirF32TypeGet(b->context);
     x = o3_build1(b, "arith.extf", f, O3_VALUES(x));
   }
-  bool wide_unsigned = kind == O3_NUMBER_UNSIGNED && o3_type_bits(to) == 64;
-  double low = wide_unsigned ? 0 : -0x1p63, high = wide_unsigned ? 0x1.fffffep63 : 0x1.fffffep62;
+  bool is_unsigned = kind == O3_NUMBER_UNSIGNED && o3_type_bits(to) == 64;
+  bool narrow = o3_type_bits(to) < 32 || (o3_type_bits(to) == 32 && kind == O3_NUMBER_SIGNED);
+  unsigned width = narrow ? 32 : 64;
+  double end = ldexp(1, (int)width - (is_unsigned ? 0 : 1)); /* just above the range */
+  double high = mlirTypeIsAF32(f) ? (double)nextafterf((float)end, 0) : narrow ? end - 1 : nextafter(end, 0);
+  MlirType middle = mlirIntegerTypeGet(b->context, width);
   MlirValue nan = o3_build_cmpf(b, O3_CMPF_UNO, x, x);
   MlirValue clean = o3_build_select(b, nan, o3_build_float(b, f, 0), x);
-  MlirValue above = o3_build2(b, "arith.maximumf", clean, o3_build_float(b, f, low));
+  MlirValue above = o3_build2(b, "arith.maximumf", clean, o3_build_float(b, f, is_unsigned ? 0 : -end));
   MlirValue inside = o3_build2(b, "arith.minimumf", above, o3_build_float(b, f, high));
-  MlirValue wide = o3_build1(b, wide_unsigned ? "arith.fptoui" : "arith.fptosi", i64, O3_VALUES(inside));
-  return o3_type_bits(to) == 64 ? wide : o3_build1(b, "arith.trunci", to, O3_VALUES(wide));
+  MlirValue whole = o3_build1(b, is_unsigned ? "arith.fptoui" : "arith.fptosi", middle, O3_VALUES(inside));
+  return o3_type_bits(to) == (int)width ? whole : o3_build1(b, "arith.trunci", to, O3_VALUES(whole));
 }
 
 static MlirValue to_bool(o3_builder_t *b, MlirValue x, bool is_float) {
@@ -70,6 +81,8 @@ MlirValue o3_lw_convert(o3_builder_t *b, MlirValue x, MlirType from, MlirType to
   o3_number_kind_t kind = o3_number_kind(from);
   MlirType target = o3_lw_type(to);
   if (o3_type_is_bool(to)) return to_bool(b, x, kind == O3_NUMBER_FLOAT);
-  if (o3_type_is_float(to)) return kind == O3_NUMBER_FLOAT ? float_to_float(b, x, target) : int_to_float(b, x, kind, target);
-  return kind == O3_NUMBER_FLOAT ? float_to_int(b, x, o3_number_kind(to), target) : int_to_int(b, x, kind, target);
+  if (o3_type_is_float(to))
+    return kind == O3_NUMBER_FLOAT ? float_to_float(b, x, target) : int_to_float(b, x, kind, target);
+  return kind == O3_NUMBER_FLOAT ? float_to_int(b, x, o3_number_kind(to), target)
+                                 : int_to_int(b, x, kind, target);
 }

@@ -34,7 +34,8 @@ static bool all_known(const o3_lw_t *lw, MlirAffineExpr expr) {
   if (mlirAffineExprIsASymbol(expr))
     return !mlirValueIsNull(lw->symbol_values[mlirAffineSymbolExprGetPosition(expr)]);
   if (!mlirAffineExprIsABinary(expr)) return true;
-  return all_known(lw, mlirAffineBinaryOpExprGetLHS(expr)) && all_known(lw, mlirAffineBinaryOpExprGetRHS(expr));
+  return all_known(lw, mlirAffineBinaryOpExprGetLHS(expr)) &&
+         all_known(lw, mlirAffineBinaryOpExprGetRHS(expr));
 }
 
 /* Minima and maxima become values as soon as what they compare is known. */
@@ -62,7 +63,8 @@ static bool bind_symbols(o3_lw_t *lw, MlirValue value, MlirAffineMap shape, o3_s
     MlirAffineExpr size = mlirAffineMapGetResult(shape, i);
     if (!mlirAffineExprIsASymbol(size)) continue;
     int position = (int)mlirAffineSymbolExprGetPosition(size);
-    if (o3_symbols_at(lw->symbols, position)->kind != kind || !mlirValueIsNull(lw->symbol_values[position])) continue;
+    if (o3_symbols_at(lw->symbols, position)->kind != kind || !mlirValueIsNull(lw->symbol_values[position]))
+      continue;
     MlirValue index = o3_build_index(&lw->builder, i);
     lw->symbol_values[position] =
         o3_build1(&lw->builder, "tensor.dim", o3_build_index_type(&lw->builder), O3_VALUES(value, index));
@@ -99,8 +101,8 @@ static o3_status_t map_value(o3_lw_t *lw, MlirValue old, MlirValue new) {
 
 static o3_status_t lower_block(o3_lw_t *lw, MlirBlock old);
 
-/* Loops say on the op which data symbols their block arguments define: o3.arg_shapes, one map for each argument,
- * and o3.iteration, the symbol that stands for argument 0, the number of iterations done. */
+/* Loops say on the op which data symbols their block arguments define: o3.arg_shapes, one map for each
+ * argument, and o3.iteration, the symbol that stands for argument 0, the number of iterations done. */
 static void bind_block_symbols(o3_lw_t *lw, MlirOperation parent, MlirBlock block) {
   MlirAttribute shapes = o3_op_attr(parent, "o3.arg_shapes");
   if (mlirAttributeIsNull(shapes) || !mlirAttributeIsAArray(shapes)) return;
@@ -126,7 +128,8 @@ static o3_status_t lower_region(o3_lw_t *lw, MlirOperation parent, MlirRegion ol
     mlirRegionAppendOwnedBlock(new, block);
     for (intptr_t i = 0; i < mlirBlockGetNumArguments(old_block); ++i) {
       MlirValue arg = mlirBlockGetArgument(old_block, i);
-      O3_TRY(map_value(lw, arg, mlirBlockAddArgument(block, o3_lw_type(mlirValueGetType(arg)), outer.location)));
+      O3_TRY(
+          map_value(lw, arg, mlirBlockAddArgument(block, o3_lw_type(mlirValueGetType(arg)), outer.location)));
     }
     lw->builder = o3_builder_at_end(block, outer.location);
     bind_block_symbols(lw, parent, block);
@@ -145,7 +148,8 @@ static o3_status_t rebuild(o3_lw_t *lw, MlirOperation op, const MlirValue *opera
   int num_attrs = (int)mlirOperationGetNumAttributes(op), kept = 0;
   o3_attr_t attrs[32];
   O3_ASSERT(num_regions <= 8 && num_attrs <= 32, "upstream ops of this stage are small");
-  for (int i = 0; i < num_results; ++i) types[i] = o3_lw_type(mlirValueGetType(mlirOperationGetResult(op, i)));
+  for (int i = 0; i < num_results; ++i)
+    types[i] = o3_lw_type(mlirValueGetType(mlirOperationGetResult(op, i)));
   for (int i = 0; i < num_attrs; ++i) {
     MlirNamedAttribute attr = mlirOperationGetAttribute(op, i);
     MlirStringRef name = mlirIdentifierStr(attr.name);
@@ -179,8 +183,8 @@ static void match_types(o3_lw_t *lw, MlirOperation op, int count, MlirValue *res
 static o3_status_t lower_op(o3_lw_t *lw, MlirOperation op) {
   int num_operands = (int)mlirOperationGetNumOperands(op), num_results = (int)mlirOperationGetNumResults(op);
   if (num_operands > MAX_VALUES || num_results > MAX_VALUES)
-    return o3_status_create(O3_STATUS_UNSUPPORTED, "%s has more than %d operands or results", o3_lw_who(lw, op),
-                            MAX_VALUES);
+    return o3_status_create(O3_STATUS_UNSUPPORTED, "%s has more than %d operands or results",
+                            o3_lw_who(lw, op), MAX_VALUES);
   MlirValue *operands = O3_ARENA_ARRAY(lw->arena, MlirValue, (size_t)num_operands + 1);
   MlirValue *results = O3_ARENA_ARRAY(lw->arena, MlirValue, (size_t)num_results + 1);
   O3_TRY_ALLOC(operands);
@@ -215,7 +219,8 @@ static MlirOperation create_func(o3_lw_t *lw, const char *name, const char *visi
       {"sym_name", o3_attr_string(lw->context, name)},
       {"function_type", mlirTypeAttrGet(type)},
       {"sym_visibility", visibility ? o3_attr_string(lw->context, visibility) : mlirAttributeGetNull()}};
-  o3_op_spec_t spec = {.name = "func.func", .num_attrs = 3, .attrs = attrs, .num_regions = 1, .regions = &region};
+  o3_op_spec_t spec = {
+      .name = "func.func", .num_attrs = 3, .attrs = attrs, .num_regions = 1, .regions = &region};
   return o3_build(&lw->builder, &spec);
 }
 
@@ -263,7 +268,8 @@ static o3_status_t bind_arguments(o3_lw_t *lw, MlirOperation old, MlirBlock bloc
     O3_TRY(map_value(lw, arg, mlirBlockAddArgument(block, o3_lw_type(mlirValueGetType(arg)), location)));
   }
   MlirAttribute list = o3_op_attr(old, "arg_attrs");
-  for (intptr_t i = 0; i < mlirBlockGetNumArguments(old_block); ++i) {
+  bool noted = !mlirAttributeIsNull(list); /* modules written by hand may have static types only */
+  for (intptr_t i = 0; noted && i < mlirBlockGetNumArguments(old_block); ++i) {
     MlirAttribute shape =
         mlirDictionaryAttrGetElementByName(mlirArrayAttrGetElement(list, i), O3_STR("o3.shape"));
     if (mlirAttributeIsNull(shape)) continue;
@@ -275,7 +281,8 @@ static o3_status_t bind_arguments(o3_lw_t *lw, MlirOperation old, MlirBlock bloc
 
 static MlirType lowered_function_type(o3_lw_t *lw, MlirType old) {
   MlirType inputs[MAX_VALUES], results[MAX_VALUES];
-  int num_inputs = (int)mlirFunctionTypeGetNumInputs(old), num_results = (int)mlirFunctionTypeGetNumResults(old);
+  int num_inputs = (int)mlirFunctionTypeGetNumInputs(old),
+      num_results = (int)mlirFunctionTypeGetNumResults(old);
   O3_ASSERT(num_inputs <= MAX_VALUES && num_results <= MAX_VALUES, "import bounds inputs and outputs");
   for (int i = 0; i < num_inputs; ++i) inputs[i] = o3_lw_type(mlirFunctionTypeGetInput(old, i));
   for (int i = 0; i < num_results; ++i) results[i] = o3_lw_type(mlirFunctionTypeGetResult(old, i));
@@ -302,7 +309,8 @@ static o3_status_t lower_main(o3_lw_t *lw, MlirModule module, MlirOperation old)
 }
 
 o3_status_t o3_lower(o3_pass_env_t *env, MlirModule module) {
-  o3_lw_t lw = {.env = env, .context = env->context, .arena = env->arena, .values = o3_ptr_map_create(env->arena)};
+  o3_lw_t lw = {
+      .env = env, .context = env->context, .arena = env->arena, .values = o3_ptr_map_create(env->arena)};
   MlirOperation old = o3_module_func(module, "main");
   if (mlirOperationIsNull(old)) return o3_status_create(O3_STATUS_INVALID_MODEL, "the module has no @main");
   O3_TRY(o3_symbols_from_func(old, env->arena, &lw.symbols));

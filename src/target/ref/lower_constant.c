@@ -52,7 +52,8 @@ o3_status_t o3_lower_bind(o3_lw_t *lw, MlirOperation op, const MlirValue *operan
     if (symbols[i] < 0) continue;
     MlirValue position = o3_build_index(&lw->builder, i);
     MlirValue element = o3_lw_extract(&lw->builder, operands[0], rank, &position);
-    MlirValue size = o3_build1(&lw->builder, "arith.index_cast", o3_build_index_type(&lw->builder), O3_VALUES(element));
+    MlirValue size =
+        o3_build1(&lw->builder, "arith.index_cast", o3_build_index_type(&lw->builder), O3_VALUES(element));
     MlirValue zero = o3_build_index(&lw->builder, 0);
     o3_lw_assert(lw, op, o3_build_cmpi(&lw->builder, O3_CMPI_SGE, size, zero), "a size is negative");
     o3_lw_bind_symbol(lw, (int)symbols[i], size);
@@ -69,7 +70,8 @@ o3_status_t o3_lower_guard(o3_lw_t *lw, MlirOperation op, const MlirValue *opera
   MlirValue holds = o3_build_cmpi(&lw->builder, nonnegative ? O3_CMPI_SGE : O3_CMPI_EQ, o3_lw_size(lw, lhs),
                                   o3_lw_size(lw, rhs));
   const o3_attr_t attrs[] = {{"msg", o3_op_attr(op, "text")}};
-  o3_op_spec_t spec = {.name = "cf.assert", .num_operands = 1, .operands = &holds, .num_attrs = 1, .attrs = attrs};
+  o3_op_spec_t spec = {
+      .name = "cf.assert", .num_operands = 1, .operands = &holds, .num_attrs = 1, .attrs = attrs};
   o3_build(&lw->builder, &spec);
   return NULL;
 }

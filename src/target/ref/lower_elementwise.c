@@ -78,11 +78,24 @@ static o3_scalar_t scalar_of(const o3_body_args_t *in, MlirValue *args) {
   return scalar;
 }
 
+/* What the body needs: operands that are constants of one number stand in it as such, not as tensors. */
+typedef struct elementwise {
+  const row_t *row;
+  MlirValue scalars[O3_SCALAR_MAX_ARGS]; /* null where the operand is an input of the generic */
+} elementwise_t;
+
+static MlirValue argument(const o3_body_args_t *in, int operand, int *next) {
+  const elementwise_t *it = in->context;
+  MlirValue value = it->scalars[operand];
+  if (mlirValueIsNull(value)) value = in->args[(*next)++];
+  return it->row->width == RAW ? value : o3_scalar_widen(in->builder, value);
+}
+
 static void elementwise_body(const o3_body_args_t *in) {
-  const row_t *row = in->context;
+  const row_t *row = ((const elementwise_t *)in->context)->row;
   MlirValue args[O3_SCALAR_MAX_ARGS], result;
-  int count = (int)mlirOperationGetNumOperands(in->op);
-  for (int i = 0; i < count; ++i) args[i] = row->width == RAW ? in->args[i] : o3_scalar_widen(in->builder, in->args[i]);
+  int count = (int)mlirOperationGetNumOperands(in->op), next = 0;
+  for (int i = 0; i < count; ++i) args[i] = argument(in, i, &next);
   o3_scalar_t scalar = scalar_of(in, args);
   const char *name = row->scalar[scalar.kind];
   if (name) {
@@ -93,13 +106,57 @@ static void elementwise_body(const o3_body_args_t *in) {
   in->results[0] = o3_scalar_narrow(in->builder, result, o3_lw_type(scalar.type));
 }
 
-o3_status_t o3_lower_elementwise(o3_lw_t *lw, MlirOperation op, const MlirValue *operands, MlirValue *results) {
+/* The number that fills a small constant, or a null value. */
+static MlirValue constant_scalar(o3_lw_t *lw, MlirValue old) {
+  MlirOperation def = o3_value_def(old);
+  if (!o3_op_is(def, "o3.constant")) return (MlirValue){0};
+  MlirAttribute value = o3_op_attr(def, "value");
+  if (!mlirAttributeIsADenseElements(value) || !mlirDenseElementsAttrIsSplat(value)) return (MlirValue){0};
+  MlirAttribute number = mlirDenseElementsAttrGetSplatValue(value);
+  MlirType type = o3_type_element(mlirValueGetType(old));
+  if (!o3_type_is_float(type) && !mlirTypeEqual(type, o3_lw_type(type)))
+    number = mlirIntegerAttrGet(o3_lw_type(type), (int64_t)mlirIntegerAttrGetValueUInt(number));
+  return o3_build1_attrs(&lw->builder, "arith.constant", o3_lw_type(type), O3_NO_VALUES,
+                         O3_ATTRS({"value", number}));
+}
+
+static MlirValue map(o3_lw_t *lw, MlirOperation op, const row_t *row, int count, const MlirValue *operands) {
+  elementwise_t it = {.row = row};
+  MlirValue inputs[O3_SCALAR_MAX_ARGS];
+  o3_shape_t shape, shapes[O3_SCALAR_MAX_ARGS];
+  int num_inputs = 0;
+  for (int i = 0; i < count; ++i) {
+    it.scalars[i] = constant_scalar(lw, mlirOperationGetOperand(op, i));
+    if (!mlirValueIsNull(it.scalars[i])) continue;
+    o3_lw_operand_shape(lw, op, i, &shapes[num_inputs]);
+    inputs[num_inputs++] = operands[i];
+  }
+  o3_lw_result_shape(lw, op, 0, &shape);
+  o3_generic_t generic = {.op = op,
+                          .iterators = &"pppppppppppppppp"[O3_IR_MAX_RANK - shape.rank],
+                          .num_inputs = num_inputs,
+                          .num_outputs = 1,
+                          .outputs = {o3_lw_empty(lw, &shape, o3_lw_new_element(op, 0))},
+                          .body = elementwise_body,
+                          .context = &it};
+  for (int i = 0; i < num_inputs; ++i) {
+    generic.inputs[i] = inputs[i];
+    generic.maps[i] = o3_lw_broadcast_map(lw, &shapes[i], &shape);
+  }
+  generic.maps[num_inputs] = o3_lw_identity(lw, shape.rank);
+  MlirValue result;
+  o3_lw_generic(lw, &generic, &result);
+  return result;
+}
+
+o3_status_t o3_lower_elementwise(o3_lw_t *lw, MlirOperation op, const MlirValue *operands,
+                                 MlirValue *results) {
   const row_t *row = find_row(op);
   int count = (int)mlirOperationGetNumOperands(op);
   O3_ASSERT(row && count <= O3_SCALAR_MAX_ARGS, "rows of lower.def with this rule are in ROWS");
   if (!row->scalar[o3_number_kind(o3_lw_old_element(op, 0))] && !row->function)
     return o3_status_create(O3_STATUS_UNSUPPORTED, "%s: op %.*s is not defined for its element type",
                             o3_lw_who(lw, op), O3_STR_ARGS(o3_op_name(op)));
-  results[0] = o3_lw_map(lw, op, 0, count, operands, elementwise_body, (void *)(uintptr_t)row);
+  results[0] = map(lw, op, row, count, operands);
   return NULL;
 }

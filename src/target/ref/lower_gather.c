@@ -44,10 +44,8 @@ o3_status_t o3_lower_gather(o3_lw_t *lw, MlirOperation op, const MlirValue *oper
   int64_t list[O3_IR_MAX_RANK];
   o3_lw_operand_shape(lw, op, 0, &x);
   o3_lw_operand_shape(lw, op, 1, &indices);
-  gather_t gather = {.x = operands[0],
-                     .x_rank = x.rank,
-                     .axis = (int)o3_op_int(op, "axis", 0),
-                     .num_indices = indices.rank};
+  gather_t gather = {
+      .x = operands[0], .x_rank = x.rank, .axis = (int)o3_op_int(op, "axis", 0), .num_indices = indices.rank};
   o3_lw_check_indices(lw, op, 1, operands[1], 1, &x.dims[gather.axis]);
   gather.sizes[gather.axis] = o3_lw_size(lw, x.dims[gather.axis]);
   for (int i = 0; i < indices.rank; ++i) list[i] = gather.axis + i;
@@ -64,7 +62,8 @@ static void gather_elements_body(const o3_body_args_t *in) {
   in->results[0] = o3_lw_extract(in->builder, gather->x, gather->x_rank, position);
 }
 
-o3_status_t o3_lower_gather_elements(o3_lw_t *lw, MlirOperation op, const MlirValue *operands, MlirValue *results) {
+o3_status_t o3_lower_gather_elements(o3_lw_t *lw, MlirOperation op, const MlirValue *operands,
+                                     MlirValue *results) {
   o3_shape_t x;
   o3_lw_operand_shape(lw, op, 0, &x);
   gather_t gather = {.x = operands[0], .x_rank = x.rank, .axis = (int)o3_op_int(op, "axis", 0)};
@@ -78,7 +77,8 @@ o3_status_t o3_lower_gather_elements(o3_lw_t *lw, MlirOperation op, const MlirVa
 static void gather_nd_body(const o3_body_args_t *in) {
   const gather_t *gather = in->context;
   MlirValue position[O3_IR_MAX_RANK], tuple[O3_IR_MAX_RANK];
-  int loops = o3_type_rank(mlirValueGetType(gather->indices)) - 1, taken = gather->batch + gather->num_indices;
+  int loops = o3_type_rank(mlirValueGetType(gather->indices)) - 1,
+      taken = gather->batch + gather->num_indices;
   for (int i = 0; i < loops; ++i) tuple[i] = o3_lw_index(in->builder, i);
   for (int i = 0; i < gather->batch; ++i) position[i] = tuple[i];
   for (int i = gather->batch; i < taken; ++i) {
@@ -97,7 +97,8 @@ o3_status_t o3_lower_gather_nd(o3_lw_t *lw, MlirOperation op, const MlirValue *o
   o3_lw_operand_shape(lw, op, 1, &indices);
   o3_lw_result_shape(lw, op, 0, &y);
   if (!o3_expr_is_const(indices.dims[indices.rank - 1], &last))
-    return o3_status_create(O3_STATUS_INTERNAL, "%s: the size of an index tuple is not known", o3_lw_who(lw, op));
+    return o3_status_create(O3_STATUS_INTERNAL, "%s: the size of an index tuple is not known",
+                            o3_lw_who(lw, op));
   gather_t gather = {.x = operands[0],
                      .x_rank = x.rank,
                      .num_indices = (int)last,

@@ -11,7 +11,8 @@ static int64_t load(const uint8_t *at, size_t width) {
   return (int64_t)((uint64_t)value << unused) >> unused;
 }
 
-static bool constants_fit(o3_lw_t *lw, MlirOperation op, int operand, int num_sizes, const MlirAffineExpr *sizes) {
+static bool constants_fit(o3_lw_t *lw, MlirOperation op, int operand, int num_sizes,
+                          const MlirAffineExpr *sizes) {
   MlirOperation def = o3_value_def(mlirOperationGetOperand(op, operand));
   size_t bytes, width = (size_t)o3_type_bits(o3_lw_old_element(op, operand)) / 8;
   if (mlirOperationIsNull(def) || !o3_op_is(def, "o3.constant")) return false;
@@ -19,7 +20,8 @@ static bool constants_fit(o3_lw_t *lw, MlirOperation op, int operand, int num_si
   if (!data) return false;
   for (size_t i = 0; i < bytes / width; ++i) {
     int64_t size, index = load(data + i * width, width);
-    if (!o3_expr_is_const(sizes[i % (size_t)num_sizes], &size) || index < -size || index >= size) return false;
+    if (!o3_expr_is_const(sizes[i % (size_t)num_sizes], &size) || index < -size || index >= size)
+      return false;
   }
   return true;
 }
@@ -52,7 +54,8 @@ static void fits_body(const o3_body_args_t *in) {
   MlirValue size = size_here(in, in->context);
   MlirValue index = as_index(b, in->args[0]);
   MlirValue low = o3_build2(b, "arith.subi", o3_build_index(b, 0), size);
-  MlirValue above = o3_build_cmpi(b, O3_CMPI_SGE, index, low), below = o3_build_cmpi(b, O3_CMPI_SLT, index, size);
+  MlirValue above = o3_build_cmpi(b, O3_CMPI_SGE, index, low),
+            below = o3_build_cmpi(b, O3_CMPI_SLT, index, size);
   in->results[0] = o3_build2(b, "arith.andi", in->args[1], o3_build2(b, "arith.andi", above, below));
 }
 

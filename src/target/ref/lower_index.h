@@ -5,9 +5,9 @@
 
 #include "target/ref/lowering.h"
 
-/* Ends the run unless all numbers of operand |operand| (the tensor |indices|) lie in -size <= i < size. With one
- * size it holds for all; with more, sizes[k] is for those at position k of the last dimension. Nothing is built
- * for constants that are seen to fit. */
+/* Ends the run unless all numbers of operand |operand| (the tensor |indices|) lie in -size <= i < size. With
+ * one size it holds for all; with more, sizes[k] is for those at position k of the last dimension. Nothing is
+ * built for constants that are seen to fit. */
 void o3_lw_check_indices(o3_lw_t *lw, MlirOperation op, int operand, MlirValue indices, int num_sizes,
                          const MlirAffineExpr *sizes);
 

@@ -23,8 +23,10 @@ static void progression_body(const o3_body_args_t *in) {
   MlirValue value = o3_lw_convert(b, wide, i64, type);
   bool is_float = o3_type_is_float(type);
   if (!mlirValueIsNull(p->delta)) {
-    value = o3_build2(b, is_float ? "arith.mulf" : "arith.muli", value, o3_lw_convert(b, p->delta, p->old_element, type));
-    value = o3_build2(b, is_float ? "arith.addf" : "arith.addi", value, o3_lw_convert(b, p->start, p->old_element, type));
+    value = o3_build2(b, is_float ? "arith.mulf" : "arith.muli", value,
+                      o3_lw_convert(b, p->delta, p->old_element, type));
+    value = o3_build2(b, is_float ? "arith.addf" : "arith.addi", value,
+                      o3_lw_convert(b, p->start, p->old_element, type));
   }
   in->results[0] = o3_lw_convert(b, value, type, p->old_element);
 }

@@ -42,7 +42,8 @@ o3_status_t o3_lw_nest(o3_builder_t *b, const o3_nest_t *nest, MlirValue *state)
   return build_level(b, &level, state);
 }
 
-MlirValue o3_lw_insert(o3_builder_t *b, MlirValue scalar, MlirValue tensor, int rank, const MlirValue *position) {
+MlirValue o3_lw_insert(o3_builder_t *b, MlirValue scalar, MlirValue tensor, int rank,
+                       const MlirValue *position) {
   MlirValue operands[O3_IR_MAX_RANK + 2] = {scalar, tensor};
   for (int i = 0; i < rank; ++i) operands[i + 2] = position[i];
   return o3_build1(b, "tensor.insert", mlirValueGetType(tensor), rank + 2, operands);
@@ -51,7 +52,8 @@ MlirValue o3_lw_insert(o3_builder_t *b, MlirValue scalar, MlirValue tensor, int 
 MlirValue o3_lw_first(o3_builder_t *b, MlirValue tensor, int axis, MlirValue size) {
   MlirType type = mlirValueGetType(tensor);
   int rank = o3_type_rank(type), dynamic = 1;
-  int64_t offsets[O3_IR_MAX_RANK] = {0}, sizes[O3_IR_MAX_RANK], strides[O3_IR_MAX_RANK], shape[O3_IR_MAX_RANK];
+  int64_t offsets[O3_IR_MAX_RANK] = {0}, sizes[O3_IR_MAX_RANK], strides[O3_IR_MAX_RANK],
+          shape[O3_IR_MAX_RANK];
   MlirValue operands[O3_IR_MAX_RANK + 1] = {tensor};
   for (int i = 0; i < rank; ++i) {
     strides[i] = 1;
@@ -63,8 +65,8 @@ MlirValue o3_lw_first(o3_builder_t *b, MlirValue tensor, int axis, MlirValue siz
         i == axis ? size : o3_build1(b, "tensor.dim", o3_build_index_type(b), O3_VALUES(tensor, dim));
   }
   int32_t segments[4] = {1, 0, dynamic - 1, 0};
-  return o3_build1_attrs(b, "tensor.extract_slice", o3_tensor_type(rank, shape, o3_type_element(type)), dynamic,
-                         operands,
+  return o3_build1_attrs(b, "tensor.extract_slice", o3_tensor_type(rank, shape, o3_type_element(type)),
+                         dynamic, operands,
                          O3_ATTRS({"static_offsets", o3_attr_ints(b->context, rank, offsets)},
                                   {"static_sizes", o3_attr_ints(b->context, rank, sizes)},
                                   {"static_strides", o3_attr_ints(b->context, rank, strides)},

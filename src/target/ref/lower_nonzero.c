@@ -13,7 +13,9 @@ static MlirValue is_set(o3_builder_t *b, const nonzero_t *self, const MlirValue 
                                                      : o3_build_cmpi(b, O3_CMPI_NE, element, zero);
 }
 
-static MlirValue plus_one(o3_builder_t *b, MlirValue x) { return o3_build2(b, "arith.addi", x, o3_build_index(b, 1)); }
+static MlirValue plus_one(o3_builder_t *b, MlirValue x) {
+  return o3_build2(b, "arith.addi", x, o3_build_index(b, 1));
+}
 
 static o3_status_t count_body(o3_builder_t *b, void *context, const MlirValue *at, MlirValue *state) {
   state[0] = o3_build_select(b, is_set(b, context, at), plus_one(b, state[0]), state[0]);
@@ -31,7 +33,8 @@ static o3_status_t note_position(o3_builder_t *b, void *context, MlirValue *yiel
   MlirValue tensor = found->state[0];
   for (int i = 0; i < found->rank; ++i) {
     MlirValue place[2] = {o3_build_index(b, i), found->state[1]};
-    tensor = o3_lw_insert(b, o3_build1(b, "arith.index_cast", i64, O3_VALUES(found->at[i])), tensor, 2, place);
+    tensor =
+        o3_lw_insert(b, o3_build1(b, "arith.index_cast", i64, O3_VALUES(found->at[i])), tensor, 2, place);
   }
   yields[0] = tensor;
   yields[1] = plus_one(b, found->state[1]);

@@ -37,8 +37,13 @@ static void init_rows(rows_t *it, o3_lw_t *lw, MlirOperation op, int first, int 
 /* One value a row, from |init|; |inputs|: a whole tensor, then |count| - 1 values of rows. */
 static MlirValue reduce_rows(rows_t *it, double init, int count, const MlirValue *inputs, o3_body_fn_t body) {
   MlirValue start = o3_build_number(&it->lw->builder, it->wide, init), result;
-  o3_generic_t generic = {.op = it->op, .iterators = it->iterators, .num_inputs = count, .num_outputs = 1,
-                          .outputs = {o3_lw_fill(it->lw, &it->outer, start)}, .body = body, .context = it};
+  o3_generic_t generic = {.op = it->op,
+                          .iterators = it->iterators,
+                          .num_inputs = count,
+                          .num_outputs = 1,
+                          .outputs = {o3_lw_fill(it->lw, &it->outer, start)},
+                          .body = body,
+                          .context = it};
   for (int i = 0; i < count; ++i) {
     generic.inputs[i] = inputs[i];
     generic.maps[i] = i == 0 ? it->whole : it->row;
@@ -49,13 +54,18 @@ static MlirValue reduce_rows(rows_t *it, double init, int count, const MlirValue
 }
 
 /* A whole tensor of |element| from whole tensors and rows; |maps| tell which each input is. */
-static MlirValue map_rows(rows_t *it, MlirType element, int count, const MlirValue *inputs, const MlirAffineMap *maps,
-                          o3_body_fn_t body) {
+static MlirValue map_rows(rows_t *it, MlirType element, int count, const MlirValue *inputs,
+                          const MlirAffineMap *maps, o3_body_fn_t body) {
   char parallel[O3_IR_MAX_RANK + 1] = {0};
   MlirValue result;
   memset(parallel, 'p', (size_t)it->shape.rank);
-  o3_generic_t generic = {.op = it->op, .iterators = parallel, .num_inputs = count, .num_outputs = 1,
-                          .outputs = {o3_lw_empty(it->lw, &it->shape, element)}, .body = body, .context = it};
+  o3_generic_t generic = {.op = it->op,
+                          .iterators = parallel,
+                          .num_inputs = count,
+                          .num_outputs = 1,
+                          .outputs = {o3_lw_empty(it->lw, &it->shape, element)},
+                          .body = body,
+                          .context = it};
   for (int i = 0; i < count; ++i) {
     generic.inputs[i] = inputs[i];
     generic.maps[i] = maps[i];
@@ -68,7 +78,8 @@ static MlirValue map_rows(rows_t *it, MlirType element, int count, const MlirVal
 /* ---- o3.softmax ---- */
 
 static void max_body(const o3_body_args_t *in) {
-  in->results[0] = o3_build2(in->builder, "arith.maximumf", o3_scalar_widen(in->builder, in->args[0]), in->args[1]);
+  in->results[0] =
+      o3_build2(in->builder, "arith.maximumf", o3_scalar_widen(in->builder, in->args[0]), in->args[1]);
 }
 
 /* x - max, or its exponential. */
@@ -109,7 +120,8 @@ o3_status_t o3_lower_softmax(o3_lw_t *lw, MlirOperation op, const MlirValue *ope
 /* ---- o3.layer_norm ---- */
 
 static void total_body(const o3_body_args_t *in) {
-  in->results[0] = o3_build2(in->builder, "arith.addf", in->args[1], o3_scalar_widen(in->builder, in->args[0]));
+  in->results[0] =
+      o3_build2(in->builder, "arith.addf", in->args[1], o3_scalar_widen(in->builder, in->args[0]));
 }
 
 static void mean_body(const o3_body_args_t *in) {
@@ -127,7 +139,8 @@ static void square_body(const o3_body_args_t *in) {
   const rows_t *it = in->context;
   o3_builder_t *b = in->builder;
   MlirValue d = minus_mean(it, b, in->args[0], in->args[1]);
-  in->results[0] = o3_build2(b, "arith.addf", in->args[it->centered ? 2 : 1], o3_build2(b, "arith.mulf", d, d));
+  in->results[0] =
+      o3_build2(b, "arith.addf", in->args[it->centered ? 2 : 1], o3_build2(b, "arith.mulf", d, d));
 }
 
 static void deviation_body(const o3_body_args_t *in) {
@@ -166,7 +179,8 @@ static void set_constants(rows_t *it, int first) {
   it->centered = !o3_op_bool(it->op, "rms", false);
 }
 
-o3_status_t o3_lower_layer_norm(o3_lw_t *lw, MlirOperation op, const MlirValue *operands, MlirValue *results) {
+o3_status_t o3_lower_layer_norm(o3_lw_t *lw, MlirOperation op, const MlirValue *operands,
+                                MlirValue *results) {
   int axis = (int)o3_op_int(op, "axis", 0), count = 3;
   rows_t it;
   init_rows(&it, lw, op, axis, O3_IR_MAX_RANK);

@@ -1,5 +1,5 @@
-/* Reductions, positions of extrema, and running sums. Loops run in order, so results do not depend on anything
- * but the model. Half-precision elements are accumulated in f32, means of integers in i64. */
+/* Reductions, positions of extrema, and running sums. Loops run in order, so results do not depend on
+ * anything but the model. Half-precision elements are accumulated in f32, means of integers in i64. */
 #include <math.h>
 #include <string.h>
 
@@ -26,9 +26,9 @@ static const kind_t KINDS[] = {
 /* What a reduction's bodies need. */
 typedef struct reduction {
   const kind_t *kind;
-  MlirType old;       /* element type of x */
-  MlirType acc;       /* accumulator's type, as old types are */
-  MlirValue count;    /* mean: how many elements, in the accumulator's type */
+  MlirType old;    /* element type of x */
+  MlirType acc;    /* accumulator's type, as old types are */
+  MlirValue count; /* mean: how many elements, in the accumulator's type */
 } reduction_t;
 
 static bool is_kind(const reduction_t *it, const char *name) { return strcmp(it->kind->name, name) == 0; }
@@ -79,7 +79,8 @@ static void reduce_body(const o3_body_args_t *in) {
 static void finish_body(const o3_body_args_t *in) {
   const reduction_t *it = in->context;
   MlirValue x = in->args[0];
-  if (is_kind(it, "mean")) x = o3_build2(in->builder, o3_type_is_float(it->acc) ? "arith.divf" : "arith.divsi", x, it->count);
+  if (is_kind(it, "mean"))
+    x = o3_build2(in->builder, o3_type_is_float(it->acc) ? "arith.divf" : "arith.divsi", x, it->count);
   in->results[0] = o3_lw_convert(in->builder, x, it->acc, it->old);
 }
 
@@ -110,7 +111,8 @@ static void split_axes(const o3_shape_t *shape, int count, const int64_t *axes, 
 static MlirValue count_elements(o3_lw_t *lw, const axes_t *axes, MlirType acc) {
   o3_builder_t *b = &lw->builder;
   MlirType i64 = mlirIntegerTypeGet(lw->context, 64);
-  MlirValue size = o3_lw_size(lw, o3_shape_product(lw->context, &axes->reduced_shape, 0, axes->reduced_shape.rank));
+  MlirValue size =
+      o3_lw_size(lw, o3_shape_product(lw->context, &axes->reduced_shape, 0, axes->reduced_shape.rank));
   MlirValue count = o3_build1(b, "arith.index_cast", i64, O3_VALUES(size));
   if (o3_type_is_float(acc)) return o3_build1(b, "arith.sitofp", acc, O3_VALUES(count));
   return o3_build2(b, "arith.maxsi", count, o3_build_int(b, i64, 1));
@@ -131,16 +133,16 @@ o3_status_t o3_lower_reduce(o3_lw_t *lw, MlirOperation op, const MlirValue *oper
   o3_lw_operand_shape(lw, op, 0, &shape);
   o3_lw_result_shape(lw, op, 0, &result);
   split_axes(&shape, count, list, &axes);
-  o3_generic_t generic = {.op = op,
-                          .iterators = axes.iterators,
-                          .num_inputs = 1,
-                          .inputs = {operands[0]},
-                          .num_outputs = 1,
-                          .outputs = {o3_lw_fill(lw, &axes.kept_shape, identity(&lw->builder, &it))},
-                          .maps = {o3_lw_identity(lw, axes.rank),
-                                   o3_lw_projection(lw, axes.rank, axes.num_kept, axes.kept)},
-                          .body = reduce_body,
-                          .context = &it};
+  o3_generic_t generic = {
+      .op = op,
+      .iterators = axes.iterators,
+      .num_inputs = 1,
+      .inputs = {operands[0]},
+      .num_outputs = 1,
+      .outputs = {o3_lw_fill(lw, &axes.kept_shape, identity(&lw->builder, &it))},
+      .maps = {o3_lw_identity(lw, axes.rank), o3_lw_projection(lw, axes.rank, axes.num_kept, axes.kept)},
+      .body = reduce_body,
+      .context = &it};
   o3_lw_generic(lw, &generic, results);
   if (is_kind(&it, "mean")) it.count = count_elements(lw, &axes, it.acc);
   results[0] = finish(lw, results[0], &axes.kept_shape, &it);
@@ -166,8 +168,13 @@ static o3_status_t window_step(o3_builder_t *b, void *context, MlirValue index, 
     next[0] = combine(b, it.reduction, carried[0], o3_lw_extract(b, it.x, it.rank, it.position));
     return NULL;
   }
-  o3_for_t loop = {.lower = it.lower[it.depth], .upper = it.upper[it.depth], .step = it.one, .num_carried = 1,
-                   .inits = carried, .body = window_step, .context = &it};
+  o3_for_t loop = {.lower = it.lower[it.depth],
+                   .upper = it.upper[it.depth],
+                   .step = it.one,
+                   .num_carried = 1,
+                   .inits = carried,
+                   .body = window_step,
+                   .context = &it};
   return o3_build_for(b, &loop, next);
 }
 
@@ -182,8 +189,13 @@ static void window_body(const o3_body_args_t *in) {
     it.lower[i] = o3_build_select(b, reduced, zero, own);
     it.upper[i] = o3_build_select(b, reduced, it.upper[i], o3_build2(b, "arith.addi", own, it.one));
   }
-  o3_for_t loop = {.lower = it.lower[0], .upper = it.upper[0], .step = it.one, .num_carried = 1, .inits = &acc,
-                   .body = window_step, .context = &it};
+  o3_for_t loop = {.lower = it.lower[0],
+                   .upper = it.upper[0],
+                   .step = it.one,
+                   .num_carried = 1,
+                   .inits = &acc,
+                   .body = window_step,
+                   .context = &it};
   o3_status_t status = o3_build_for(b, &loop, in->results);
   O3_ASSERT(!status, "window_step never fails");
 }
@@ -192,13 +204,15 @@ static void count_windows(o3_lw_t *lw, window_t *it) {
   o3_builder_t *b = &lw->builder;
   MlirType i64 = mlirIntegerTypeGet(lw->context, 64), acc = it->reduction->acc;
   MlirValue one = o3_build_index(b, 1), count = one;
-  for (int i = 0; i < it->rank; ++i) count = o3_build2(b, "arith.muli", count, o3_build_select(b, it->position[i], it->upper[i], one));
+  for (int i = 0; i < it->rank; ++i)
+    count = o3_build2(b, "arith.muli", count, o3_build_select(b, it->position[i], it->upper[i], one));
   count = o3_build1(b, "arith.index_cast", i64, O3_VALUES(count));
   it->reduction->count = o3_type_is_float(acc) ? o3_build1(b, "arith.sitofp", acc, O3_VALUES(count))
                                                : o3_build2(b, "arith.maxsi", count, o3_build_int(b, i64, 1));
 }
 
-o3_status_t o3_lower_dynamic_reduce(o3_lw_t *lw, MlirOperation op, const MlirValue *operands, MlirValue *results) {
+o3_status_t o3_lower_dynamic_reduce(o3_lw_t *lw, MlirOperation op, const MlirValue *operands,
+                                    MlirValue *results) {
   o3_builder_t *b = &lw->builder;
   o3_shape_t shape, result;
   reduction_t reduction;
@@ -248,7 +262,8 @@ static void arg_body(const o3_body_args_t *in) {
   in->results[1] = o3_build_select(b, wins, index, in->args[2]);
 }
 
-o3_status_t o3_lower_arg_reduce(o3_lw_t *lw, MlirOperation op, const MlirValue *operands, MlirValue *results) {
+o3_status_t o3_lower_arg_reduce(o3_lw_t *lw, MlirOperation op, const MlirValue *operands,
+                                MlirValue *results) {
   o3_builder_t *b = &lw->builder;
   int64_t axis = o3_op_int(op, "axis", 0);
   o3_shape_t shape, result;
@@ -263,16 +278,17 @@ o3_status_t o3_lower_arg_reduce(o3_lw_t *lw, MlirOperation op, const MlirValue *
   split_axes(&shape, 1, &axis, &axes);
   MlirValue worst = extreme(b, o3_scalar_wide_type(it.old), !it.largest);
   MlirAffineMap kept = o3_lw_projection(lw, axes.rank, axes.num_kept, axes.kept);
-  o3_generic_t generic = {.op = op,
-                          .iterators = axes.iterators,
-                          .num_inputs = 1,
-                          .inputs = {operands[0]},
-                          .num_outputs = 2,
-                          .outputs = {o3_lw_fill(lw, &axes.kept_shape, worst),
-                                      o3_lw_fill(lw, &axes.kept_shape, o3_build_int(b, mlirIntegerTypeGet(lw->context, 64), 0))},
-                          .maps = {o3_lw_identity(lw, axes.rank), kept, kept},
-                          .body = arg_body,
-                          .context = &it};
+  o3_generic_t generic = {
+      .op = op,
+      .iterators = axes.iterators,
+      .num_inputs = 1,
+      .inputs = {operands[0]},
+      .num_outputs = 2,
+      .outputs = {o3_lw_fill(lw, &axes.kept_shape, worst),
+                  o3_lw_fill(lw, &axes.kept_shape, o3_build_int(b, mlirIntegerTypeGet(lw->context, 64), 0))},
+      .maps = {o3_lw_identity(lw, axes.rank), kept, kept},
+      .body = arg_body,
+      .context = &it};
   o3_lw_generic(lw, &generic, both);
   results[0] = o3_lw_reshape(lw, both[1], &axes.kept_shape, &result);
   return NULL;
@@ -324,17 +340,18 @@ o3_status_t o3_lower_cumulate(o3_lw_t *lw, MlirOperation op, const MlirValue *op
   it.rank = shape.rank;
   split_axes(&shape, 1, &axis, &axes);
   MlirAffineMap all = o3_lw_identity(lw, axes.rank);
-  o3_generic_t generic = {.op = op,
-                          .iterators = axes.iterators,
-                          .num_inputs = 1,
-                          .inputs = {backwards ? reverse(lw, operands[0], &shape, &it) : operands[0]},
-                          .num_outputs = 2,
-                          .outputs = {o3_lw_empty(lw, &shape, o3_lw_new_element(op, 0)),
-                                      o3_lw_fill(lw, &axes.kept_shape, identity(&lw->builder, &it.reduction))},
-                          .maps = {all, all, o3_lw_projection(lw, axes.rank, axes.num_kept, axes.kept)},
-                          .body = scan_body,
-                          .context = &it,
-                          .kernel = "scan"};
+  o3_generic_t generic = {
+      .op = op,
+      .iterators = axes.iterators,
+      .num_inputs = 1,
+      .inputs = {backwards ? reverse(lw, operands[0], &shape, &it) : operands[0]},
+      .num_outputs = 2,
+      .outputs = {o3_lw_empty(lw, &shape, o3_lw_new_element(op, 0)),
+                  o3_lw_fill(lw, &axes.kept_shape, identity(&lw->builder, &it.reduction))},
+      .maps = {all, all, o3_lw_projection(lw, axes.rank, axes.num_kept, axes.kept)},
+      .body = scan_body,
+      .context = &it,
+      .kernel = "scan"};
   o3_lw_generic(lw, &generic, both);
   results[0] = backwards ? reverse(lw, both[0], &shape, &it) : both[0];
   return NULL;

@@ -24,14 +24,15 @@ static const char *joining_op(MlirOperation op) {
 typedef struct scatter {
   MlirValue indices, updates;
   int x_rank, loops;
-  int axis;        /* scatter_elements; -1: scatter_nd */
-  int tuple;       /* scatter_nd: numbers in an index */
-  int outer;       /* scatter_nd: loops over the indices' dimensions */
+  int axis;         /* scatter_elements; -1: scatter_nd */
+  int tuple;        /* scatter_nd: numbers in an index */
+  int outer;        /* scatter_nd: loops over the indices' dimensions */
   const char *join; /* NULL: replace */
   MlirValue sizes[O3_IR_MAX_RANK];
 } scatter_t;
 
-static void elements_target(o3_builder_t *b, const scatter_t *scatter, const MlirValue *at, MlirValue *target) {
+static void elements_target(o3_builder_t *b, const scatter_t *scatter, const MlirValue *at,
+                            MlirValue *target) {
   MlirValue number = o3_lw_extract(b, scatter->indices, scatter->loops, at);
   for (int i = 0; i < scatter->x_rank; ++i) target[i] = at[i];
   target[scatter->axis] = o3_lw_wrap_index(b, number, scatter->sizes[scatter->axis]);
@@ -76,12 +77,14 @@ static o3_status_t build_scatter(o3_lw_t *lw, MlirOperation op, const MlirValue 
   scatter->join = joining_op(op);
   for (int i = 0; i < x.rank; ++i) scatter->sizes[i] = o3_lw_size(lw, x.dims[i]);
   for (int i = 0; i < updates.rank; ++i) sizes[i] = o3_lw_size(lw, updates.dims[i]);
-  o3_nest_t nest = {.rank = updates.rank, .sizes = sizes, .num_state = 1, .body = scatter_body, .context = scatter};
+  o3_nest_t nest = {
+      .rank = updates.rank, .sizes = sizes, .num_state = 1, .body = scatter_body, .context = scatter};
   results[0] = operands[0];
   return o3_lw_nest(&lw->builder, &nest, results);
 }
 
-o3_status_t o3_lower_scatter_elements(o3_lw_t *lw, MlirOperation op, const MlirValue *operands, MlirValue *results) {
+o3_status_t o3_lower_scatter_elements(o3_lw_t *lw, MlirOperation op, const MlirValue *operands,
+                                      MlirValue *results) {
   o3_shape_t x;
   scatter_t scatter = {.axis = (int)o3_op_int(op, "axis", 0)};
   o3_lw_operand_shape(lw, op, 0, &x);
@@ -89,13 +92,15 @@ o3_status_t o3_lower_scatter_elements(o3_lw_t *lw, MlirOperation op, const MlirV
   return build_scatter(lw, op, operands, &scatter, results);
 }
 
-o3_status_t o3_lower_scatter_nd(o3_lw_t *lw, MlirOperation op, const MlirValue *operands, MlirValue *results) {
+o3_status_t o3_lower_scatter_nd(o3_lw_t *lw, MlirOperation op, const MlirValue *operands,
+                                MlirValue *results) {
   o3_shape_t x, indices;
   int64_t last;
   o3_lw_operand_shape(lw, op, 0, &x);
   o3_lw_operand_shape(lw, op, 1, &indices);
   if (!o3_expr_is_const(indices.dims[indices.rank - 1], &last))
-    return o3_status_create(O3_STATUS_INTERNAL, "%s: the size of an index tuple is not known", o3_lw_who(lw, op));
+    return o3_status_create(O3_STATUS_INTERNAL, "%s: the size of an index tuple is not known",
+                            o3_lw_who(lw, op));
   scatter_t scatter = {.axis = -1, .tuple = (int)last, .outer = indices.rank - 1};
   o3_lw_check_indices(lw, op, 1, operands[1], scatter.tuple, x.dims);
   return build_scatter(lw, op, operands, &scatter, results);

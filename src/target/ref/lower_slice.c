@@ -46,12 +46,12 @@ static MlirValue build_box(o3_lw_t *lw, const char *name, MlirType type, int cou
     for (int i = 0; i < box->num_dynamic[what]; ++i) operands[total++] = box->dynamic[what][i];
     segments[num_segments++] = box->num_dynamic[what];
   }
-  return o3_build1_attrs(&lw->builder, name, type, total, operands,
-                         O3_ATTRS({"static_offsets", o3_attr_ints(lw->context, box->rank, box->numbers[OFFSETS])},
-                                  {"static_sizes", o3_attr_ints(lw->context, box->rank, box->numbers[SIZES])},
-                                  {"static_strides", o3_attr_ints(lw->context, box->rank, box->numbers[STRIDES])},
-                                  {"operandSegmentSizes",
-                                   mlirDenseI32ArrayGet(lw->context, num_segments, segments)}));
+  return o3_build1_attrs(
+      &lw->builder, name, type, total, operands,
+      O3_ATTRS({"static_offsets", o3_attr_ints(lw->context, box->rank, box->numbers[OFFSETS])},
+               {"static_sizes", o3_attr_ints(lw->context, box->rank, box->numbers[SIZES])},
+               {"static_strides", o3_attr_ints(lw->context, box->rank, box->numbers[STRIDES])},
+               {"operandSegmentSizes", mlirDenseI32ArrayGet(lw->context, num_segments, segments)}));
 }
 
 /* MLIR's verifier refuses a start behind the end, even of a slice of nothing. */
@@ -102,8 +102,8 @@ static MlirValue slice_box(o3_lw_t *lw, MlirValue x, const o3_shape_t *shape, co
   return build_box(lw, "tensor.extract_slice", type, 1, &x, &box);
 }
 
-static MlirValue slice_elements(o3_lw_t *lw, MlirValue x, const o3_shape_t *shape, const MlirAffineExpr *starts,
-                                const int64_t *steps) {
+static MlirValue slice_elements(o3_lw_t *lw, MlirValue x, const o3_shape_t *shape,
+                                const MlirAffineExpr *starts, const int64_t *steps) {
   strided_t slice = {.x = x, .rank = shape->rank};
   for (int i = 0; i < shape->rank; ++i) {
     slice.starts[i] = o3_lw_size(lw, starts[i]);
@@ -152,7 +152,8 @@ static MlirValue index_at(o3_lw_t *lw, MlirValue vector, int64_t i) {
   return o3_build1(&lw->builder, "arith.index_cast", o3_build_index_type(&lw->builder), O3_VALUES(number));
 }
 
-o3_status_t o3_lower_dynamic_slice(o3_lw_t *lw, MlirOperation op, const MlirValue *operands, MlirValue *results) {
+o3_status_t o3_lower_dynamic_slice(o3_lw_t *lw, MlirOperation op, const MlirValue *operands,
+                                   MlirValue *results) {
   int64_t axes[O3_IR_MAX_RANK];
   o3_shape_t shape;
   int count = o3_op_ints(op, "axes", axes, O3_IR_MAX_RANK);
@@ -191,8 +192,12 @@ typedef struct padding {
   MlirValue sizes[O3_IR_MAX_RANK]; /* of x */
 } padding_t;
 
-static MlirValue maximum(o3_builder_t *b, MlirValue x, MlirValue y) { return o3_build2(b, "arith.maxsi", x, y); }
-static MlirValue minimum(o3_builder_t *b, MlirValue x, MlirValue y) { return o3_build2(b, "arith.minsi", x, y); }
+static MlirValue maximum(o3_builder_t *b, MlirValue x, MlirValue y) {
+  return o3_build2(b, "arith.maxsi", x, y);
+}
+static MlirValue minimum(o3_builder_t *b, MlirValue x, MlirValue y) {
+  return o3_build2(b, "arith.minsi", x, y);
+}
 
 /* Remainder with the sign of the divisor, which is positive. */
 static MlirValue floor_mod(o3_builder_t *b, MlirValue x, MlirValue y, MlirValue zero) {
@@ -255,8 +260,8 @@ static MlirValue pad_constant(o3_lw_t *lw, const padding_t *pad, const o3_shape_
   int64_t sizes[O3_IR_MAX_RANK];
   for (int i = 0; i < pad->rank; ++i) {
     o3_builder_t *b = &lw->builder;
-    MlirValue start = minimum(b, maximum(b, o3_build2(b, "arith.subi", pad->zero, pad->lows[i]), pad->zero),
-                              pad->sizes[i]);
+    MlirValue start =
+        minimum(b, maximum(b, o3_build2(b, "arith.subi", pad->zero, pad->lows[i]), pad->zero), pad->sizes[i]);
     MlirValue y_end = o3_build2(b, "arith.subi", o3_lw_size(lw, y->dims[i]), pad->lows[i]);
     MlirValue end = minimum(b, pad->sizes[i], y_end);
     MlirValue size = maximum(b, o3_build2(b, "arith.subi", end, start), pad->zero);
@@ -271,12 +276,14 @@ static MlirValue pad_constant(o3_lw_t *lw, const padding_t *pad, const o3_shape_
   MlirType element = o3_type_element(mlirValueGetType(pad->x));
   MlirValue position = {0};
   MlirValue full = o3_lw_fill(lw, y, o3_lw_extract(&lw->builder, value, 0, &position));
-  MlirValue part = build_box(lw, "tensor.extract_slice", o3_tensor_type(pad->rank, sizes, element), 1, &pad->x, &from);
+  MlirValue part =
+      build_box(lw, "tensor.extract_slice", o3_tensor_type(pad->rank, sizes, element), 1, &pad->x, &from);
   MlirValue tensors[2] = {part, full};
   return build_box(lw, "tensor.insert_slice", mlirValueGetType(full), 2, tensors, &to);
 }
 
-static o3_status_t lower_padding(o3_lw_t *lw, MlirOperation op, padding_t *pad, MlirValue value, MlirValue *results) {
+static o3_status_t lower_padding(o3_lw_t *lw, MlirOperation op, padding_t *pad, MlirValue value,
+                                 MlirValue *results) {
   o3_shape_t x, y;
   MlirStringRef mode = o3_op_string(op, "mode");
   pad->mode = o3_arena_strndup(lw->arena, mode.data, mode.length);
@@ -304,7 +311,8 @@ o3_status_t o3_lower_pad(o3_lw_t *lw, MlirOperation op, const MlirValue *operand
   return lower_padding(lw, op, &pad, operands[1], results);
 }
 
-o3_status_t o3_lower_dynamic_pad(o3_lw_t *lw, MlirOperation op, const MlirValue *operands, MlirValue *results) {
+o3_status_t o3_lower_dynamic_pad(o3_lw_t *lw, MlirOperation op, const MlirValue *operands,
+                                 MlirValue *results) {
   padding_t pad = {.x = operands[0]};
   int rank = o3_type_rank(mlirValueGetType(operands[0]));
   for (int i = 0; i < rank; ++i) pad.lows[i] = index_at(lw, operands[2], i);

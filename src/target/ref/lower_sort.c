@@ -1,5 +1,5 @@
-/* Sorting: positions 0..n-1 of a row are merged bottom-up in a table of two rows, of which each pass reads one and
- * writes the other. The merge is stable, so that ties keep the order of their positions. */
+/* Sorting: positions 0..n-1 of a row are merged bottom-up in a table of two rows, of which each pass reads
+ * one and writes the other. The merge is stable, so that ties keep the order of their positions. */
 #include "target/ref/lower_nest.h"
 
 /* ---- Merge sort of positions ---- */
@@ -16,8 +16,12 @@ typedef struct sort {
 } sort_t;
 
 static MlirValue add(o3_builder_t *b, MlirValue x, MlirValue y) { return o3_build2(b, "arith.addi", x, y); }
-static MlirValue at_most(o3_builder_t *b, MlirValue x, MlirValue y) { return o3_build2(b, "arith.minsi", x, y); }
-static MlirValue less(o3_builder_t *b, MlirValue x, MlirValue y) { return o3_build_cmpi(b, O3_CMPI_SLT, x, y); }
+static MlirValue at_most(o3_builder_t *b, MlirValue x, MlirValue y) {
+  return o3_build2(b, "arith.minsi", x, y);
+}
+static MlirValue less(o3_builder_t *b, MlirValue x, MlirValue y) {
+  return o3_build_cmpi(b, O3_CMPI_SLT, x, y);
+}
 
 static MlirValue read_row(o3_builder_t *b, MlirValue table, MlirValue row, MlirValue column) {
   MlirValue place[2] = {row, column};
@@ -34,7 +38,8 @@ static o3_status_t merge_body(o3_builder_t *b, void *context, const MlirValue *p
   MlirValue middle = at_most(b, add(b, start, sort->width), sort->count);
   MlirValue end = at_most(b, add(b, start, pair), sort->count);
   MlirValue fresh = o3_build_cmpi(b, O3_CMPI_EQ, inside, o3_build_index(b, 0));
-  MlirValue left = o3_build_select(b, fresh, start, state[1]), right = o3_build_select(b, fresh, middle, state[2]);
+  MlirValue left = o3_build_select(b, fresh, start, state[1]),
+            right = o3_build_select(b, fresh, middle, state[2]);
   MlirValue last = o3_build2(b, "arith.subi", sort->count, one);
   MlirValue from_left = read_row(b, state[0], sort->source, at_most(b, left, last));
   MlirValue from_right = read_row(b, state[0], sort->source, at_most(b, right, last));
@@ -79,7 +84,8 @@ static MlirValue num_passes(o3_builder_t *b, MlirValue count) {
   MlirType i64 = mlirIntegerTypeGet(b->context, 64);
   MlirValue most = o3_build2(b, "arith.maxsi", count, o3_build_index(b, 1));
   MlirValue last = o3_build2(b, "arith.subi", most, o3_build_index(b, 1));
-  MlirValue zeros = o3_build1(b, "math.ctlz", i64, O3_VALUES(o3_build1(b, "arith.index_cast", i64, O3_VALUES(last))));
+  MlirValue zeros =
+      o3_build1(b, "math.ctlz", i64, O3_VALUES(o3_build1(b, "arith.index_cast", i64, O3_VALUES(last))));
   MlirValue bits = o3_build2(b, "arith.subi", o3_build_int(b, i64, 64), zeros);
   return o3_build1(b, "arith.index_cast", o3_build_index_type(b), O3_VALUES(bits));
 }
@@ -140,7 +146,8 @@ static MlirValue row_element(o3_builder_t *b, const top_k_t *self, MlirValue pos
   return o3_lw_extract(b, self->x, self->rank, at);
 }
 
-static o3_status_t ranks_before(o3_builder_t *builder, void *context, MlirValue b, MlirValue a, MlirValue *result) {
+static o3_status_t ranks_before(o3_builder_t *builder, void *context, MlirValue b, MlirValue a,
+                                MlirValue *result) {
   const top_k_t *self = context;
   MlirValue x = row_element(builder, self, b), y = row_element(builder, self, a);
   *result = self->largest ? number_less(builder, self->kind, y, x) : number_less(builder, self->kind, x, y);
@@ -224,19 +231,23 @@ static o3_status_t compare_rows(o3_builder_t *builder, const unique_t *base, Mli
   unique_t self = *base;
   self.a = a;
   self.b = b;
-  o3_nest_t nest = {.rank = 1, .sizes = &self.columns, .num_state = 1, .body = compare_body, .context = &self};
+  o3_nest_t nest = {
+      .rank = 1, .sizes = &self.columns, .num_state = 1, .body = compare_body, .context = &self};
   *order = o3_build_index(builder, 0);
   return o3_lw_nest(builder, &nest, order);
 }
 
-static o3_status_t row_before(o3_builder_t *builder, void *context, MlirValue b, MlirValue a, MlirValue *result) {
+static o3_status_t row_before(o3_builder_t *builder, void *context, MlirValue b, MlirValue a,
+                              MlirValue *result) {
   MlirValue order;
   O3_TRY(compare_rows(builder, context, b, a, &order));
   *result = o3_build_cmpi(builder, O3_CMPI_SLT, order, o3_build_index(builder, 0));
   return NULL;
 }
 
-static MlirValue vector_at(o3_builder_t *b, MlirValue vector, MlirValue i) { return o3_lw_extract(b, vector, 1, &i); }
+static MlirValue vector_at(o3_builder_t *b, MlirValue vector, MlirValue i) {
+  return o3_lw_extract(b, vector, 1, &i);
+}
 static MlirValue vector_put(o3_builder_t *b, MlirValue scalar, MlirValue vector, MlirValue i) {
   return o3_lw_insert(b, scalar, vector, 1, &i);
 }
@@ -266,8 +277,8 @@ static o3_status_t group_body(o3_builder_t *b, void *context, const MlirValue *p
 }
 
 /* Order of first occurrence: along the rows as they came, a group gets the next place at its first row.
- * |context|: groups' first rows, sorted; each row's sorted group; counts. State: first, inverse, counts in the new
- * order, the place of each sorted group, the number of places given. */
+ * |context|: groups' first rows, sorted; each row's sorted group; counts. State: first, inverse, counts in
+ * the new order, the place of each sorted group, the number of places given. */
 static o3_status_t reorder_body(o3_builder_t *b, void *context, const MlirValue *position, MlirValue *state) {
   const MlirValue *sorted = context;
   MlirValue group = as_index(b, vector_at(b, sorted[1], position[0]));

@@ -24,7 +24,9 @@ MlirType o3_lw_result_element(MlirOperation op, int result) {
   return o3_type_element(mlirValueGetType(mlirOperationGetResult(op, result)));
 }
 
-MlirType o3_lw_new_element(MlirOperation op, int result) { return o3_lw_type(o3_lw_result_element(op, result)); }
+MlirType o3_lw_new_element(MlirOperation op, int result) {
+  return o3_lw_type(o3_lw_result_element(op, result));
+}
 
 /* A value's shape is noted where it is made: on its op, or on @main for arguments. Values of upstream ops in
  * loops and branches may have none; static types say it all. */
@@ -38,10 +40,12 @@ static void value_shape(const o3_lw_t *lw, MlirValue value, o3_shape_t *shape) {
     MlirOperation func = mlirBlockGetParentOperation(mlirBlockArgumentGetOwner(value));
     MlirAttribute list = o3_op_attr(func, "arg_attrs");
     intptr_t index = mlirBlockArgumentGetArgNumber(value);
-    if (!mlirAttributeIsNull(list) && mlirAttributeIsAArray(list) && index < mlirArrayAttrGetNumElements(list))
+    if (!mlirAttributeIsNull(list) && mlirAttributeIsAArray(list) &&
+        index < mlirArrayAttrGetNumElements(list))
       attr = mlirDictionaryAttrGetElementByName(mlirArrayAttrGetElement(list, index), O3_STR("o3.shape"));
     if (mlirAttributeIsNull(attr)) attr = o3_op_attr(func, "o3.arg_shapes");
-    if (!mlirAttributeIsNull(attr) && mlirAttributeIsAArray(attr)) attr = mlirArrayAttrGetElement(attr, index);
+    if (!mlirAttributeIsNull(attr) && mlirAttributeIsAArray(attr))
+      attr = mlirArrayAttrGetElement(attr, index);
   }
   if (!mlirAttributeIsNull(attr) && mlirAttributeIsAAffineMap(attr)) {
     o3_shape_from_attr(attr, shape);
@@ -82,7 +86,8 @@ MlirValue o3_lw_size(o3_lw_t *lw, MlirAffineExpr expr) {
   collect_symbols(expr, used);
   MlirValue zero = o3_build_index(&lw->builder, 0);
   for (int i = 0; i < count; ++i) {
-    O3_ASSERT(!used[i] || !mlirValueIsNull(lw->symbol_values[i]), "a symbol's value is known before it is used");
+    O3_ASSERT(!used[i] || !mlirValueIsNull(lw->symbol_values[i]),
+              "a symbol's value is known before it is used");
     values[i] = used[i] ? lw->symbol_values[i] : zero;
   }
   return o3_build_affine(&lw->builder, expr, count, values);
@@ -166,7 +171,8 @@ static MlirRegion generic_region(o3_lw_t *lw, const o3_generic_t *generic) {
   MlirLocation locations[O3_GENERIC_MAX_OPERANDS];
   MlirValue args[O3_GENERIC_MAX_OPERANDS], results[2];
   for (int i = 0; i < total; ++i) {
-    MlirValue value = i < generic->num_inputs ? generic->inputs[i] : generic->outputs[i - generic->num_inputs];
+    MlirValue value =
+        i < generic->num_inputs ? generic->inputs[i] : generic->outputs[i - generic->num_inputs];
     types[i] = o3_type_element(mlirValueGetType(value));
     locations[i] = lw->builder.location;
   }
@@ -216,7 +222,8 @@ void o3_lw_generic(o3_lw_t *lw, const o3_generic_t *generic, MlirValue *results)
 static const char ALL_PARALLEL[] = "pppppppppppppppp";
 
 MlirValue o3_lw_map_shaped(o3_lw_t *lw, const o3_shape_t *shape, MlirType element, int count,
-                           const MlirValue *inputs, const o3_shape_t *shapes, o3_body_fn_t body, void *context) {
+                           const MlirValue *inputs, const o3_shape_t *shapes, o3_body_fn_t body,
+                           void *context) {
   o3_generic_t generic = {.iterators = ALL_PARALLEL + O3_IR_MAX_RANK - shape->rank,
                           .num_inputs = count,
                           .num_outputs = 1,
@@ -247,16 +254,18 @@ static void call_with_op(const o3_body_args_t *in) {
   inner->body(&args);
 }
 
-MlirValue o3_lw_map(o3_lw_t *lw, MlirOperation op, int index, int count, const MlirValue *inputs, o3_body_fn_t body,
-                    void *context) {
+MlirValue o3_lw_map(o3_lw_t *lw, MlirOperation op, int index, int count, const MlirValue *inputs,
+                    o3_body_fn_t body, void *context) {
   o3_shape_t shape, shapes[O3_GENERIC_MAX_OPERANDS];
   op_body_t inner = {.op = op, .body = body, .context = context};
   o3_lw_result_shape(lw, op, index, &shape);
   for (int i = 0; i < count; ++i) o3_lw_operand_shape(lw, op, i, &shapes[i]);
-  return o3_lw_map_shaped(lw, &shape, o3_lw_new_element(op, index), count, inputs, shapes, call_with_op, &inner);
+  return o3_lw_map_shaped(lw, &shape, o3_lw_new_element(op, index), count, inputs, shapes, call_with_op,
+                          &inner);
 }
 
-MlirValue o3_lw_generate(o3_lw_t *lw, const o3_shape_t *shape, MlirType element, o3_body_fn_t body, void *context) {
+MlirValue o3_lw_generate(o3_lw_t *lw, const o3_shape_t *shape, MlirType element, o3_body_fn_t body,
+                         void *context) {
   return o3_lw_map_shaped(lw, shape, element, 0, NULL, NULL, body, context);
 }
 
@@ -285,11 +294,12 @@ static MlirValue flatten(o3_lw_t *lw, MlirValue value, const o3_shape_t *from, c
   MlirType element = o3_type_element(mlirValueGetType(value));
   if (from->rank == 1) return value;
   if (from->rank == 0)
-    return o3_build1_attrs(&lw->builder, "tensor.expand_shape", o3_shape_type(flat, element), O3_VALUES(value),
+    return o3_build1_attrs(&lw->builder, "tensor.expand_shape", o3_shape_type(flat, element),
+                           O3_VALUES(value),
                            O3_ATTRS({"reassociation", one_group(lw->context, 0)},
                                     {"static_output_shape", o3_attr_ints(lw->context, 1, (int64_t[]){1})}));
-  return o3_build1_attrs(&lw->builder, "tensor.collapse_shape", o3_shape_type(flat, element), O3_VALUES(value),
-                         O3_ATTRS({"reassociation", one_group(lw->context, from->rank)}));
+  return o3_build1_attrs(&lw->builder, "tensor.collapse_shape", o3_shape_type(flat, element),
+                         O3_VALUES(value), O3_ATTRS({"reassociation", one_group(lw->context, from->rank)}));
 }
 
 /* Upstream's expansion of one dimension into several can have one dynamic size only. */
@@ -298,7 +308,8 @@ static MlirValue reshape_at_run(o3_lw_t *lw, MlirValue value, const o3_shape_t *
   MlirValue sizes[O3_IR_MAX_RANK];
   int64_t rank = to->rank;
   for (int i = 0; i < to->rank; ++i) sizes[i] = o3_lw_size(lw, to->dims[i]);
-  MlirValue shape = o3_build1(&lw->builder, "tensor.from_elements", o3_tensor_type(1, &rank, index), to->rank, sizes);
+  MlirValue shape =
+      o3_build1(&lw->builder, "tensor.from_elements", o3_tensor_type(1, &rank, index), to->rank, sizes);
   return o3_build1(&lw->builder, "tensor.reshape", o3_shape_type(to, element), O3_VALUES(value, shape));
 }
 
@@ -308,8 +319,8 @@ static MlirValue unflatten(o3_lw_t *lw, MlirValue value, const o3_shape_t *to) {
   int64_t sizes[O3_IR_MAX_RANK];
   if (to->rank == 1) return value;
   if (to->rank == 0)
-    return o3_build1_attrs(&lw->builder, "tensor.collapse_shape", o3_shape_type(to, element), O3_VALUES(value),
-                           O3_ATTRS({"reassociation", one_group(lw->context, 0)}));
+    return o3_build1_attrs(&lw->builder, "tensor.collapse_shape", o3_shape_type(to, element),
+                           O3_VALUES(value), O3_ATTRS({"reassociation", one_group(lw->context, 0)}));
   int count = dynamic_sizes(lw, to, operands + 1);
   if (count > 1) return reshape_at_run(lw, value, to);
   for (int i = 0; i < to->rank; ++i) {
@@ -320,9 +331,9 @@ static MlirValue unflatten(o3_lw_t *lw, MlirValue value, const o3_shape_t *to) {
                                   {"static_output_shape", o3_attr_ints(lw->context, to->rank, sizes)}));
 }
 
-/* Through one dimension: row-major order is all that a reshape keeps. A dynamic size that is stated as another
- * (equal) expression gets a cast in between. Nothing stays nothing: beside a size of 0 others may be unknown, which
- * MLIR's reshapes do not take. */
+/* Through one dimension: row-major order is all that a reshape keeps. A dynamic size that is stated as
+ * another (equal) expression gets a cast in between. Nothing stays nothing: beside a size of 0 others may be
+ * unknown, which MLIR's reshapes do not take. */
 MlirValue o3_lw_reshape(o3_lw_t *lw, MlirValue value, const o3_shape_t *from, const o3_shape_t *to) {
   MlirType element = o3_type_element(mlirValueGetType(value));
   MlirAffineExpr before = o3_shape_product(lw->context, from, 0, from->rank);

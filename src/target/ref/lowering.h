@@ -1,5 +1,5 @@
-/* The lowering as the rules of single ops see it: one op of the o3 dialect in, linalg, tensor, arith, math and
- * scf on tensors out. Rules are rows of lower.def.
+/* The lowering as the rules of single ops see it: one op of the o3 dialect in, linalg, tensor, arith, math
+ * and scf on tensors out. Rules are rows of lower.def.
  *
  *     o3_status_t o3_lower_relu(o3_lw_t *lw, MlirOperation op, const MlirValue *x, MlirValue *y) {
  *       y[0] = o3_lw_map(lw, op, 0, 1, x, relu_body, NULL);
@@ -22,12 +22,13 @@ typedef struct o3_lw {
   MlirContext context;
   o3_arena_t *arena;
   o3_symbols_t *symbols;
-  o3_builder_t builder;      /* where new ops go */
-  o3_ptr_map_t *values;      /* old value -> new value's pointer */
-  MlirValue *symbol_values;  /* for each symbol its index value, null until it is known */
+  o3_builder_t builder;     /* where new ops go */
+  o3_ptr_map_t *values;     /* old value -> new value's pointer */
+  MlirValue *symbol_values; /* for each symbol its index value, null until it is known */
 } o3_lw_t;
 
-typedef o3_status_t (*o3_lower_fn_t)(o3_lw_t *lw, MlirOperation op, const MlirValue *operands, MlirValue *results);
+typedef o3_status_t (*o3_lower_fn_t)(o3_lw_t *lw, MlirOperation op, const MlirValue *operands,
+                                     MlirValue *results);
 
 /* ---- Types and shapes ---- */
 
@@ -38,8 +39,8 @@ MlirType o3_lw_old_element(MlirOperation op, int operand);
 /* Element type of the old result, and the same made signless. */
 MlirType o3_lw_result_element(MlirOperation op, int result);
 MlirType o3_lw_new_element(MlirOperation op, int result);
-/* Shapes with symbols: of @main's arguments by o3.shape in arg_attrs, of results by o3.shape on the op (one map a
- * result), of block arguments by o3.arg_shapes on the op around the block (one map an argument; see
+/* Shapes with symbols: of @main's arguments by o3.shape in arg_attrs, of results by o3.shape on the op (one
+ * map a result), of block arguments by o3.arg_shapes on the op around the block (one map an argument; see
  * docs/design/ir.md). Values without are of static type. */
 void o3_lw_result_shape(const o3_lw_t *lw, MlirOperation op, int result, o3_shape_t *shape);
 void o3_lw_operand_shape(const o3_lw_t *lw, MlirOperation op, int operand, o3_shape_t *shape);
@@ -61,8 +62,8 @@ void o3_lw_assert(o3_lw_t *lw, MlirOperation op, MlirValue condition, const char
 
 /* ---- linalg.generic ---- */
 
-/* The scalar computation: |args| are the elements of the inputs, then of the outputs' initial values; writes one
- * value for each output to |results|. May call o3_lw_index. */
+/* The scalar computation: |args| are the elements of the inputs, then of the outputs' initial values; writes
+ * one value for each output to |results|. May call o3_lw_index. */
 typedef struct o3_body_args {
   o3_builder_t *builder;
   void *context; /* the rule's own */
@@ -80,7 +81,7 @@ typedef struct o3_generic {
   int num_inputs;
   MlirValue inputs[O3_GENERIC_MAX_OPERANDS];
   int num_outputs;
-  MlirValue outputs[2]; /* initial values: o3_lw_empty when they are not read */
+  MlirValue outputs[2];                        /* initial values: o3_lw_empty when they are not read */
   MlirAffineMap maps[O3_GENERIC_MAX_OPERANDS]; /* inputs' then outputs', from the loops */
   o3_body_fn_t body;
   void *context;
@@ -89,16 +90,18 @@ typedef struct o3_generic {
 void o3_lw_generic(o3_lw_t *lw, const o3_generic_t *generic, MlirValue *results);
 
 /* The common case: result |index| of |op|, all loops parallel over its dimensions, inputs broadcast to it (by
- * o3.shape: sizes of 1 are repeated, missing leading dimensions too). The operands' shapes are those of the op's
- * first |count| operands. */
-MlirValue o3_lw_map(o3_lw_t *lw, MlirOperation op, int index, int count, const MlirValue *inputs, o3_body_fn_t body,
-                    void *context);
+ * o3.shape: sizes of 1 are repeated, missing leading dimensions too). The operands' shapes are those of the
+ * op's first |count| operands. */
+MlirValue o3_lw_map(o3_lw_t *lw, MlirOperation op, int index, int count, const MlirValue *inputs,
+                    o3_body_fn_t body, void *context);
 /* The same with everything explicit: a result of |shape| and |element|; input i has shape shapes[i]. */
 MlirValue o3_lw_map_shaped(o3_lw_t *lw, const o3_shape_t *shape, MlirType element, int count,
-                           const MlirValue *inputs, const o3_shape_t *shapes, o3_body_fn_t body, void *context);
+                           const MlirValue *inputs, const o3_shape_t *shapes, o3_body_fn_t body,
+                           void *context);
 /* No inputs: each element computed from its position alone (through o3_lw_index and tensor.extract of values
  * from outside, which linalg allows). The road of all gathers. */
-MlirValue o3_lw_generate(o3_lw_t *lw, const o3_shape_t *shape, MlirType element, o3_body_fn_t body, void *context);
+MlirValue o3_lw_generate(o3_lw_t *lw, const o3_shape_t *shape, MlirType element, o3_body_fn_t body,
+                         void *context);
 
 /* Inside a body: the loop's position as index, and elements of any tensor at index positions. */
 MlirValue o3_lw_index(o3_builder_t *builder, int loop);
@@ -120,8 +123,8 @@ MlirValue o3_lw_scalar(o3_builder_t *builder, MlirType element, double value);
 /* Whether elements of this old type are floats, signed or unsigned integers (i1 is unsigned). */
 typedef enum o3_number_kind { O3_NUMBER_FLOAT, O3_NUMBER_SIGNED, O3_NUMBER_UNSIGNED } o3_number_kind_t;
 o3_number_kind_t o3_number_kind(MlirType old_element);
-/* Converts one scalar: |from| and |to| are old types (ui8 ...). Floats to integers towards zero, saturating as
- * the range demands; to i1 is != 0. */
+/* Converts one scalar: |from| and |to| are old types (ui8 ...). Floats to integers towards zero, saturating
+ * as the range demands; to i1 is != 0. */
 MlirValue o3_lw_convert(o3_builder_t *builder, MlirValue x, MlirType from, MlirType to);
 
 /* |node| name of the op for messages, arena memory. */

@@ -101,7 +101,8 @@ static MlirValue safe_divisor(const o3_scalar_t *in) {
     unsigned width = mlirIntegerTypeGetWidth(mlirValueGetType(in->args[0]));
     MlirValue smallest = o3_build_int(b, mlirValueGetType(in->args[0]), (int64_t)(UINT64_MAX << (width - 1)));
     MlirValue minus = o3_build_cmpi(b, O3_CMPI_EQ, in->args[1], number(in, -1));
-    MlirValue overflows = o3_build2(b, "arith.andi", minus, o3_build_cmpi(b, O3_CMPI_EQ, in->args[0], smallest));
+    MlirValue overflows =
+        o3_build2(b, "arith.andi", minus, o3_build_cmpi(b, O3_CMPI_EQ, in->args[0], smallest));
     traps = o3_build2(b, "arith.ori", traps, overflows);
   }
   return o3_build_select(b, traps, number(in, 1), in->args[1]);
@@ -150,7 +151,8 @@ static o3_status_t square_step(o3_builder_t *b, void *context, MlirValue index, 
   (void)context;
   (void)index;
   MlirValue one = o3_build_int(b, mlirValueGetType(carried[EXPONENT]), 1);
-  MlirValue odd = o3_build1(b, "arith.trunci", mlirIntegerTypeGet(b->context, 1), O3_VALUES(carried[EXPONENT]));
+  MlirValue odd =
+      o3_build1(b, "arith.trunci", mlirIntegerTypeGet(b->context, 1), O3_VALUES(carried[EXPONENT]));
   MlirValue product = o3_build2(b, "arith.muli", carried[RESULT], carried[BASE]);
   next[RESULT] = o3_build_select(b, odd, product, carried[RESULT]);
   next[BASE] = o3_build2(b, "arith.muli", carried[BASE], carried[BASE]);
@@ -158,8 +160,8 @@ static o3_status_t square_step(o3_builder_t *b, void *context, MlirValue index, 
   return NULL;
 }
 
-/* By squaring, modulo 2^width. Negative exponents: only powers of 1 and -1 are not 0, and for those the bits of
- * the two's complement give the right sign. */
+/* By squaring, modulo 2^width. Negative exponents: only powers of 1 and -1 are not 0, and for those the bits
+ * of the two's complement give the right sign. */
 static MlirValue integer_power(const o3_scalar_t *in, bool signed_exponent) {
   o3_builder_t *b = in->builder;
   MlirValue base = in->args[0], exponent = in->args[1], results[3];
@@ -179,7 +181,9 @@ static MlirValue integer_power(const o3_scalar_t *in, bool signed_exponent) {
   MlirValue unit = o3_build_cmpi(b, O3_CMPI_EQ, base, number(in, 1));
   if (in->kind == O3_NUMBER_SIGNED)
     unit = o3_build2(b, "arith.ori", unit, o3_build_cmpi(b, O3_CMPI_EQ, base, number(in, -1)));
-  MlirValue vanishes = o3_build2(b, "arith.andi", negative, o3_build2(b, "arith.xori", unit, o3_build_int(b, mlirIntegerTypeGet(b->context, 1), 1)));
+  MlirValue vanishes =
+      o3_build2(b, "arith.andi", negative,
+                o3_build2(b, "arith.xori", unit, o3_build_int(b, mlirIntegerTypeGet(b->context, 1), 1)));
   return o3_build_select(b, vanishes, number(in, 0), results[RESULT]);
 }
 
@@ -216,7 +220,9 @@ static MlirValue compare(const o3_scalar_t *in, o3_cmpf_t f, o3_cmpi_t s, o3_cmp
 
 MlirValue o3_scalar_equal(const o3_scalar_t *in) { return compare(in, O3_CMPF_OEQ, O3_CMPI_EQ, O3_CMPI_EQ); }
 MlirValue o3_scalar_less(const o3_scalar_t *in) { return compare(in, O3_CMPF_OLT, O3_CMPI_SLT, O3_CMPI_ULT); }
-MlirValue o3_scalar_less_equal(const o3_scalar_t *in) { return compare(in, O3_CMPF_OLE, O3_CMPI_SLE, O3_CMPI_ULE); }
+MlirValue o3_scalar_less_equal(const o3_scalar_t *in) {
+  return compare(in, O3_CMPF_OLE, O3_CMPI_SLE, O3_CMPI_ULE);
+}
 
 MlirValue o3_scalar_select(const o3_scalar_t *in) {
   return o3_build_select(in->builder, in->args[0], in->args[1], in->args[2]);

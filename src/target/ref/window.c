@@ -49,13 +49,22 @@ static MlirValue insert(o3_lw_t *lw, MlirValue x, MlirValue into, const o3_shape
                                   {"operandSegmentSizes", mlirDenseI32ArrayGet(lw->context, 5, segments)}));
 }
 
+static bool is_empty(const o3_shape_t *shape) {
+  for (int i = 0; i < shape->rank; ++i) {
+    if (o3_expr_equals_const(shape->dims[i], 0)) return true;
+  }
+  return false;
+}
+
+/* MLIR takes no slice of nothing, and there is nothing to insert. */
 MlirValue o3_lw_spread(o3_lw_t *lw, MlirValue x, const o3_lw_spread_t *spread, MlirValue fill,
                        o3_shape_t *shape) {
   o3_shape_t from = *shape;
   if (is_plain(spread, shape->rank)) return x;
   for (int i = 0; i < shape->rank; ++i)
     shape->dims[i] = spread_size(from.dims[i], spread->steps[i], spread->lows[i] + spread->highs[i]);
-  return insert(lw, x, o3_lw_fill(lw, shape, fill), &from, spread);
+  MlirValue filled = o3_lw_fill(lw, shape, fill);
+  return is_empty(&from) ? filled : insert(lw, x, filled, &from, spread);
 }
 
 /* ---- Groups ---- */

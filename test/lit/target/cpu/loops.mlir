@@ -3,7 +3,6 @@
 
 // O0-LABEL: func.func @main
 // O0-NOT: linalg
-// O0-NOT: scf.parallel
 // O0-NOT: fastmath<{{.*}}contract
 // O0: scf.for
 module {

@@ -1,0 +1,57 @@
+// What converters refuse, and in which words.
+// RUN: split-file %s %t
+// RUN: not o3-opt --normalize %t/float8.mlir 2>&1 | FileCheck %t/float8.mlir
+// RUN: not o3-opt --normalize %t/random.mlir 2>&1 | FileCheck %t/random.mlir
+// RUN: not o3-opt --normalize %t/mod.mlir 2>&1 | FileCheck %t/mod.mlir
+// RUN: not o3-opt --normalize %t/axis.mlir 2>&1 | FileCheck %t/axis.mlir
+// RUN: not o3-opt --normalize %t/gelu.mlir 2>&1 | FileCheck %t/gelu.mlir
+//--- float8.mlir
+// CHECK: node 'a' (Cast): element type 17 (float8e4m3fn) is not supported
+module attributes {o3.stage = "import", o3.model = "float8", o3.opset = {ai.onnx = 20 : i64}} {
+  func.func @main(
+      %x: !o3.value {o3.dims = ["N", ""], o3.name = "x", o3.type = tensor<?x8xf32>})
+      -> (!o3.value {o3.dims = ["", ""], o3.name = "a", o3.type = tensor<?x?xf32>}) {
+    %a = "o3.node"(%x) {attrs = {to = 17 : i64}, domain = "", name = "a", op = "Cast", opset = 20 : i64, outputs = ["a"]} : (!o3.value) -> !o3.value loc("a")
+    return %a : !o3.value
+  }
+}
+//--- random.mlir
+// CHECK: node 'a' (Bernoulli): a compiled model draws no random numbers: make them an input of the model
+module attributes {o3.stage = "import", o3.model = "random", o3.opset = {ai.onnx = 20 : i64}} {
+  func.func @main(
+      %x: !o3.value {o3.dims = ["N", ""], o3.name = "x", o3.type = tensor<?x8xf32>})
+      -> (!o3.value {o3.dims = ["", ""], o3.name = "a", o3.type = tensor<?x?xf32>}) {
+    %a = "o3.node"(%x) {attrs = {}, domain = "", name = "a", op = "Bernoulli", opset = 20 : i64, outputs = ["a"]} : (!o3.value) -> !o3.value loc("a")
+    return %a : !o3.value
+  }
+}
+//--- mod.mlir
+// CHECK: node 'a' (Mod): floating-point inputs with fmod 0, ONNX wants 1 for them
+module attributes {o3.stage = "import", o3.model = "mod", o3.opset = {ai.onnx = 20 : i64}} {
+  func.func @main(
+      %x: !o3.value {o3.dims = ["N", ""], o3.name = "x", o3.type = tensor<?x8xf32>})
+      -> (!o3.value {o3.dims = ["", ""], o3.name = "a", o3.type = tensor<?x?xf32>}) {
+    %a = "o3.node"(%x, %x) {attrs = {}, domain = "", name = "a", op = "Mod", opset = 20 : i64, outputs = ["a"]} : (!o3.value, !o3.value) -> !o3.value loc("a")
+    return %a : !o3.value
+  }
+}
+//--- axis.mlir
+// CHECK: node 'a' (Softmax): axis 2 is out of range for rank 2
+module attributes {o3.stage = "import", o3.model = "axis", o3.opset = {ai.onnx = 20 : i64}} {
+  func.func @main(
+      %x: !o3.value {o3.dims = ["N", ""], o3.name = "x", o3.type = tensor<?x8xf32>})
+      -> (!o3.value {o3.dims = ["", ""], o3.name = "a", o3.type = tensor<?x?xf32>}) {
+    %a = "o3.node"(%x) {attrs = {axis = 2 : i64}, domain = "", name = "a", op = "Softmax", opset = 20 : i64, outputs = ["a"]} : (!o3.value) -> !o3.value loc("a")
+    return %a : !o3.value
+  }
+}
+//--- gelu.mlir
+// CHECK: node 'a' (Gelu): approximate is 'erf', none or tanh expected
+module attributes {o3.stage = "import", o3.model = "gelu", o3.opset = {ai.onnx = 20 : i64}} {
+  func.func @main(
+      %x: !o3.value {o3.dims = ["N", ""], o3.name = "x", o3.type = tensor<?x8xf32>})
+      -> (!o3.value {o3.dims = ["", ""], o3.name = "a", o3.type = tensor<?x?xf32>}) {
+    %a = "o3.node"(%x) {attrs = {approximate = "erf"}, domain = "", name = "a", op = "Gelu", opset = 20 : i64, outputs = ["a"]} : (!o3.value) -> !o3.value loc("a")
+    return %a : !o3.value
+  }
+}

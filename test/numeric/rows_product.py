@@ -86,3 +86,18 @@ R("t = MatMul(x0, x1) u = Add(t, x2) y0 = Gelu(u)", ["B,M,48", W("48,40"), W("40
   _tol=32)
 R("t = Conv(x0, x1) u = Conv(t, x2) y0 = Add(u, t)", ["N,8,H,W", W("8,8,1,1"), W("8,8,1,1")], IMAGE[:3], F32,
   _tol=64)
+
+# ---- Chains that stay in blocks of channels from O2 on: edges of blocks and tiles, ops that follow ----
+BLOCKS = [(1, 13, 14), (2, 7, 29), (1, 5, 61)]
+for inputs, outputs in [(1, 31), (17, 5), (31, 64), (64, 33)]:
+    R("t = Conv <pads=[1,0,2,1]> (x0, x1, x2) u = Relu(t) y0 = Conv <strides=[3,2]> (u, x3)",
+      [f"N,{inputs},H,W", W(f"{outputs},{inputs},3,3"), W(f"{outputs}"), W(f"17,{outputs},1,1")], BLOCKS, F32, _tol=64)
+R("t = Conv(x0, x1) u = Conv <group=48, pads=[1,1,1,1]> (t, x2) "
+  "s = Sigmoid(u) v = Mul(u, s) w = Conv(v, x3) y0 = Add(w, t)",
+  ["N,16,H,W", W("48,16,1,1"), W("48,1,3,3"), W("48,48,1,1")], BLOCKS, F32, _tol=64)
+R("t = Conv(x0, x1) p = GlobalAveragePool(t) q = Conv(p, x2) s = Sigmoid(q) y0 = Mul(t, s)",
+  ["N,3,H,W", W("20,3,1,1"), W("20,20,1,1")], BLOCKS, F32, _tol=64)
+R("t = Conv(x0, x1) u = Conv(x0, x2) c = Concat <axis=1> (t, u) y0 = MaxPool <kernel_shape=[3,2], pads=[1,0,1,1]> (c)",
+  ["N,3,H,W", W("32,3,1,1"), W("5,3,1,1")], BLOCKS, F32, _tol=64)
+R("t = Conv(x0, x1) u = Conv <group=2, pads=[1,1,1,1]> (t, x2) v = Mul(u, x3) y0 = Add(v, x4)",
+  ["N,3,H,W", W("32,3,1,1"), W("64,16,3,3"), W("64,1,1"), W("1,64,1,1")], BLOCKS, F32, _tol=64)

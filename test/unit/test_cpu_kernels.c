@@ -15,17 +15,18 @@
 #include "target/target.h"
 #include "unit.h"
 
-/* One thread; memory from malloc; a failure jumps out. */
+/* One thread; memory from malloc, given back by test_end; a failure jumps out. */
 static const char RUNTIME[] =
     "#include <setjmp.h>\n#include <stdint.h>\n#include <stdlib.h>\n"
-    "typedef struct { jmp_buf out; const char *message; void *arena; int64_t bytes, allocs, frees; } "
+    "typedef struct { jmp_buf out; const char *message; void *blocks; } "
     "session_t;\n"
     "static void *get(session_t *s, int64_t n) {\n"
     "  if (n > (INT64_C(1) << 40)) { s->message = \"out of memory\"; longjmp(s->out, 1); }\n"
-    "  return aligned_alloc(64, (size_t)(n + 127) / 64 * 64); }\n"
-    "void *o3rt_arena(session_t *s, int64_t n) { s->bytes = n; return s->arena = get(s, n); }\n"
-    "void *o3rt_alloc(session_t *s, int64_t n) { ++s->allocs; return get(s, n); }\n"
-    "void o3rt_free(session_t *s, void *p) { ++s->frees; free(p); }\n"
+    "  void **block = aligned_alloc(64, (size_t)(n + 127) / 64 * 64 + 64);\n"
+    "  *block = s->blocks; s->blocks = block; return (char *)block + 64; }\n"
+    "void *o3rt_arena(session_t *s, int64_t n) { return get(s, n); }\n"
+    "void *o3rt_alloc(session_t *s, int64_t n) { return get(s, n); }\n"
+    "void o3rt_free(session_t *s, void *p) { (void)s, (void)p; }\n"
     "void o3rt_fail(session_t *s, const char *m) { s->message = m; longjmp(s->out, 1); }\n"
     "void o3rt_parallel_for(session_t *s, void (*f)(void *, int64_t, int64_t), void *c, int64_t n, int64_t "
     "g) {\n"
@@ -34,6 +35,9 @@ static const char RUNTIME[] =
     "int32_t o3m_check(const int64_t *);\n"
     "__attribute__((visibility(\"default\"))) const char *test_run(session_t *s, void **in, void **out) {\n"
     "  s->message = 0; if (!setjmp(s->out)) o3m_run(s, in, out); return s->message; }\n"
+    "__attribute__((visibility(\"default\"))) void test_end(session_t *s) {\n"
+    "  while (s->blocks) { void **next = *(void **)s->blocks; free(s->blocks); s->blocks = next; } free(s); "
+    "}\n"
     "__attribute__((visibility(\"default\"))) int32_t test_check(const int64_t *p) { return o3m_check(p); "
     "}\n";
 
@@ -49,6 +53,7 @@ typedef struct library {
   void *handle;
   const char *(*run)(void *session, void **inputs, void **outputs);
   int32_t (*check)(const int64_t *symbols);
+  void (*end)(void *session);
 } library_t;
 
 static o3_status_t run_passes(const o3_target_t *target, o3_pass_env_t *env, MlirModule module) {
@@ -105,6 +110,7 @@ static library_t compile(const char *text, const char *target, int level) {
   assert_non_null(library.handle);
   *(void **)&library.run = dlsym(library.handle, "test_run");
   *(void **)&library.check = dlsym(library.handle, "test_check");
+  *(void **)&library.end = dlsym(library.handle, "test_end");
   return library;
 }
 
@@ -200,7 +206,7 @@ static void run_product(const product_case_t *it, const char *target, int level)
   assert_int_equal(r.sizes_and_strides[1], n);
   check_product(it, data[0], data[1], data[2], r.aligned);
   for (int i = 0; i < 3; ++i) free(data[i]);
-  free(session);
+  library.end(session);
   unload(&library);
   o3_strbuf_deinit(&text);
 }
@@ -256,7 +262,7 @@ static void check_math(const char *name, double (*reference)(double), double lim
     }
   }
   free(data);
-  free(session);
+  library.end(session);
   unload(&library);
 }
 
@@ -300,7 +306,7 @@ static void test_failures(void **state) {
     assert_true(((float *)r.aligned)[2047] == 1.0f);
     assert_int_equal(library.check((int64_t[]){4, 4}), -1);
     assert_int_equal(library.check((int64_t[]){4, 5}), 3);
-    free(session);
+    library.end(session);
     unload(&library);
   }
 }

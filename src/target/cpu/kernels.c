@@ -194,7 +194,7 @@ typedef struct rows {
   int num_rows;
   MlirValue ivs[O3_IR_MAX_RANK];
   int num_known;
-  row_dims_t known[MAX_OPS + 1]; /* the result, then the kernel's own buffers */
+  row_dims_t known[MAX_OPS + 1];      /* the result, then the kernel's own buffers */
   int loops[MAX_OPS][O3_IR_MAX_RANK]; /* for each op, its loops over the rows */
   o3_loops_frame_t frames[MAX_OPS];
 } rows_t;

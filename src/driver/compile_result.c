@@ -16,12 +16,26 @@ double o3_clock_ms(void) {
   return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
 }
 
-uint64_t o3_peak_rss(void) {
-  struct rusage self, children;
+/* The high-water mark of this program's own memory, kB. getrusage's also holds that of the program that
+ * started this one, up to its exec; it serves where there is no /proc. */
+static long own_peak(void) {
+  struct rusage self;
+  char line[128];
+  long kilobytes = 0;
+  FILE *file = fopen("/proc/self/status", "r");
+  while (file && !kilobytes && fgets(line, sizeof(line), file))
+    if (sscanf(line, "VmHWM: %ld", &kilobytes) != 1) kilobytes = 0;
+  if (file) fclose(file);
+  if (kilobytes) return kilobytes;
   getrusage(RUSAGE_SELF, &self);
+  return self.ru_maxrss;
+}
+
+uint64_t o3_peak_rss(void) {
+  struct rusage children;
   getrusage(RUSAGE_CHILDREN, &children);
-  long kilobytes = self.ru_maxrss > children.ru_maxrss ? self.ru_maxrss : children.ru_maxrss;
-  return (uint64_t)kilobytes * 1024;
+  long self = own_peak();
+  return (uint64_t)(self > children.ru_maxrss ? self : children.ru_maxrss) * 1024;
 }
 
 static bool copy_tensors(o3_arena_t *arena, const o3_interface_t *interface,

@@ -3,7 +3,7 @@
 # with each library, and shows how they compare. Needs the build (make demo does it) and a C compiler.
 set -eu
 cd "$(dirname "$0")/.."
-build=${O3_BUILD_DIR:-build}
+build=${O3_BUILD:-build}
 o3c=$build/bin/o3c
 model=models/digits/digits_sparse.onnx
 images=models/digits/test_images.npy labels=models/digits/test_labels.npy
@@ -30,10 +30,10 @@ for level in 0 1 2 3; do
   report[$level]=$("$work/digits_O$level" "$images" "$labels")
   read -r correct total microseconds <<<"${report[$level]}"
   name=O$level
-  [ $level -lt 2 ] || name="O$level = O1"
+  [ $level -lt 3 ] || name="O3 = O2"
   printf '%-8s %9.0f ms %11.1f us %9d kB %9d of %d, %s\n' "$name" "${milliseconds[$level]}" "$microseconds" \
     $(($(stat -c %s "$work/digits_O$level.so") / 1000)) "$correct" "$total" \
     "$(awk "BEGIN { printf \"%.1f%%\", 100 * $correct / $total }")"
 done
 echo
-echo "O2 and O3 are taken and equal O1 for now. The libraries and programs are in $work."
+echo "O3 is taken and equals O2 for now. The libraries and programs are in $work."

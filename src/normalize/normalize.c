@@ -292,7 +292,7 @@ static bool is_placeholder(MlirStringRef text) {
   return false;
 }
 
-/* The size of a named dimension: --dim's, or its symbol. */
+/* The size of a named dimension: --dim's, or its symbol. NULL expression when memory is out. */
 static MlirAffineExpr named_dim(o3_nz_t *nz, MlirAttribute names, int dim, const char *input) {
   MlirAttribute item = mlirAttributeIsNull(names) || dim >= mlirArrayAttrGetNumElements(names)
                            ? mlirAttributeGetNull()
@@ -303,8 +303,7 @@ static MlirAffineExpr named_dim(o3_nz_t *nz, MlirAttribute names, int dim, const
   for (int i = 0; name && i < nz->env->num_dims; ++i) {
     if (strcmp(nz->env->dims[i].name, name) == 0) return o3_expr_const(nz->context, nz->env->dims[i].size);
   }
-  MlirAffineExpr symbol = name ? o3_symbols_input(nz->symbols, name) : (MlirAffineExpr){0};
-  return symbol.ptr ? symbol : o3_expr_const(nz->context, 1);
+  return name ? o3_symbols_input(nz->symbols, name) : (MlirAffineExpr){0};
 }
 
 static o3_status_t declared_shape(o3_nz_t *nz, MlirOperation func, int index, const char *name, MlirType type,
@@ -329,6 +328,7 @@ static o3_status_t declared_shape(o3_nz_t *nz, MlirOperation func, int index, co
                               (long long)given, (long long)declared);
     int64_t size = given >= 0 ? given : declared;
     shape->dims[i] = size >= 0 ? o3_expr_const(nz->context, size) : named_dim(nz, names, i, name);
+    O3_TRY_ALLOC(shape->dims[i].ptr);
   }
   return NULL;
 }

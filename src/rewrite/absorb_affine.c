@@ -71,12 +71,14 @@ static void absorb(absorb_t *self, MlirValue *w, MlirValue *b) {
   }
 }
 
+enum { MAX_CONV_ATTRS = 16 };
+
 static MlirOperation rebuild_conv(absorb_t *self, MlirValue w, MlirValue b) {
-  o3_attr_t attrs[16];
+  o3_attr_t attrs[MAX_CONV_ATTRS];
   int count = (int)mlirOperationGetNumAttributes(self->conv);
   MlirValue operands[3] = {mlirOperationGetOperand(self->conv, 0), w, b};
   MlirType type = mlirValueGetType(mlirOperationGetResult(self->conv, 0));
-  for (int i = 0; i < count && i < 16; ++i) {
+  for (int i = 0; i < count; ++i) {
     MlirNamedAttribute attr = mlirOperationGetAttribute(self->conv, i);
     attrs[i] = (o3_attr_t){mlirIdentifierStr(attr.name).data, attr.attribute};
   }
@@ -122,6 +124,7 @@ static bool has_constant_weights(MlirOperation conv) {
 static MlirOperation absorb_one(MlirOperation conv) {
   absorb_t self = {.conv = conv};
   MlirValue w, b;
+  if (mlirOperationGetNumAttributes(conv) > MAX_CONV_ATTRS) return (MlirOperation){0};
   if (!has_constant_weights(conv) || !find_user(&self)) return (MlirOperation){0};
   self.builder = o3_builder_before(self.user);
   self.builder.location = mlirOperationGetLocation(conv);

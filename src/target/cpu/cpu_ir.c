@@ -186,26 +186,49 @@ MlirValue o3_cpu_text(o3_builder_t *builder, MlirModule module, MlirStringRef te
 
 /* ---- Loops ---- */
 
+/* The value of an arith.constant of type index, else -1. */
+static int64_t constant_size(MlirValue value) {
+  MlirOperation def = o3_value_def(value);
+  return !mlirOperationIsNull(def) && o3_op_is(def, "arith.constant") ? o3_op_int(def, "value", -1) : -1;
+}
+
+static bool iterates_once(MlirValue size, MlirValue step) {
+  int64_t end = constant_size(size);
+  return end > 0 && end <= constant_size(step);
+}
+
+/* Dims of one iteration are left out: canonicalization would build the loop anew to drop them, without
+ * o3.work. */
+static int dims_that_iterate(int count, const MlirValue *sizes, const MlirValue *steps, int *dims) {
+  int kept = 0;
+  for (int i = 0; i < count; ++i) {
+    if (!iterates_once(sizes[i], steps[i])) dims[kept++] = i;
+  }
+  if (!kept && count) dims[kept++] = 0;
+  return kept;
+}
+
 o3_builder_t o3_cpu_parallel(o3_builder_t *builder, int count, const MlirValue *sizes, const MlirValue *steps,
                              int64_t work, MlirValue *ivs) {
-  MlirType index = o3_build_index_type(builder), types[O3_IR_MAX_RANK + 1];
+  O3_ASSERT(count <= O3_IR_MAX_RANK + 1, "a nest has at most the dims of a tensor and one block");
+  int dims[O3_IR_MAX_RANK + 1], kept = dims_that_iterate(count, sizes, steps, dims);
+  MlirType types[O3_IR_MAX_RANK + 1];
   MlirLocation locations[O3_IR_MAX_RANK + 1];
   MlirValue operands[3 * (O3_IR_MAX_RANK + 1)], zero = o3_build_index(builder, 0);
-  O3_ASSERT(count <= O3_IR_MAX_RANK + 1, "a nest has at most the dims of a tensor and one block");
-  for (int i = 0; i < count; ++i) {
-    types[i] = index;
+  for (int i = 0; i < kept; ++i) {
+    types[i] = o3_build_index_type(builder);
     locations[i] = builder->location;
     operands[i] = zero;
-    operands[count + i] = sizes[i];
-    operands[2 * count + i] = steps[i];
+    operands[kept + i] = sizes[dims[i]];
+    operands[2 * kept + i] = steps[dims[i]];
   }
-  MlirBlock block = mlirBlockCreate(count, types, locations);
+  MlirBlock block = mlirBlockCreate(kept, types, locations);
   MlirRegion region = mlirRegionCreate();
   mlirRegionAppendOwnedBlock(region, block);
-  int32_t segments[4] = {count, count, count, 0};
+  int32_t segments[4] = {kept, kept, kept, 0};
   o3_op_spec_t spec = {
       .name = "scf.parallel",
-      .num_operands = 3 * count,
+      .num_operands = 3 * kept,
       .operands = operands,
       .num_attrs = 2,
       .attrs = (o3_attr_t[]){{"operandSegmentSizes", mlirDenseI32ArrayGet(builder->context, 4, segments)},
@@ -215,7 +238,8 @@ o3_builder_t o3_cpu_parallel(o3_builder_t *builder, int count, const MlirValue *
   o3_build(builder, &spec);
   o3_builder_t inside = o3_builder_at_end(block, builder->location);
   MlirOperation end = o3_build0(&inside, "scf.reduce", O3_NO_VALUES);
-  for (int i = 0; i < count; ++i) ivs[i] = mlirBlockGetArgument(block, i);
+  for (int i = 0; i < count; ++i) ivs[i] = zero;
+  for (int i = 0; i < kept; ++i) ivs[dims[i]] = mlirBlockGetArgument(block, i);
   return o3_builder_before(end);
 }
 

@@ -49,7 +49,8 @@ MlirValue o3_cpu_flat(o3_builder_t *builder, MlirValue memref);
 MlirValue o3_cpu_text(o3_builder_t *builder, MlirModule module, MlirStringRef text);
 
 /* scf.parallel over |count| dims from 0 to |sizes| by |steps|, without reductions. Gives a builder inside and
- * the |ivs|. |work| is the rough number of operations of one iteration (attribute o3.work). */
+ * the |ivs|. |work| is the rough number of operations of one iteration (attribute o3.work). A dim that is
+ * known to have one iteration is no dim of the loop: its iv is a constant zero. */
 o3_builder_t o3_cpu_parallel(o3_builder_t *builder, int count, const MlirValue *sizes, const MlirValue *steps,
                              int64_t work, MlirValue *ivs);
 

@@ -44,6 +44,9 @@ for equation, shapes, sizes in [
     R("Einsum", shapes, sizes, F32, lambda *x, e=equation: np.einsum(e, *x), equation=equation, _tol=16)
 
 # ---- Convolutions: weights that are constants, and weights that are inputs ----
+# Widths known at run time only: every way to end a row in smaller register tiles, and rows of several pieces.
+R("Conv", ["1,16,2,W", W("32,16,3,3"), W("32")], [(n,) for n in (*range(1, 31), 41, 42, 43, 55, 83, 127, 131, 251)], F32,
+  pads=[1, 1, 1, 1], _static=False, _tol=32)
 R("Conv", ["N,3,H,W", W("16,3,3,3")], IMAGE, F32, pads=[1, 1, 1, 1], _tol=32)
 R("Conv", ["N,16,H,W", W("32,16,3,3"), W("32")], IMAGE, F32, pads=[1, 1, 1, 1], _tol=32)
 R("Conv", ["N,16,H,W", W("17,16,1,1"), W("17")], IMAGE, F32, _tol=32)

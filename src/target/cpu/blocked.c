@@ -225,17 +225,41 @@ static o3_status_t build_whole_run(tiles_t *tiles, o3_builder_t *b, int64_t run)
   return build_tiles(tiles, b, (int)(run / count), &from, end);
 }
 
-/* A piece of a longer run: full tiles, then what is left, of known size or by halves. */
+/* Where tiles of |size| begin so that they end at |to|. Few pixels are slow: when the last tile would be
+ * filled by more than the next |smaller| one covers, the tiles begin before |from| and compute some pixels
+ * again, with the same results, as long as that stays in the piece. */
+static MlirValue earlier_start(const task_t *task, o3_builder_t *b, int size, int smaller, MlirValue from,
+                               MlirValue to) {
+  MlirValue left = o3_build2(b, "arith.subi", to, from), step = o3_build_index(b, size);
+  MlirValue rounded = o3_build2(b, "arith.addi", left, o3_build_index(b, size - smaller - 1));
+  MlirValue covered = o3_build2(b, "arith.muli", o3_build2(b, "arith.divui", rounded, step), step);
+  MlirValue length = o3_build2(b, "arith.subi", to, task->run_from);
+  MlirValue more = o3_build_cmpi(b, O3_CMPI_UGT, covered, left);
+  MlirValue fits = o3_build_cmpi(b, O3_CMPI_ULE, covered, length);
+  return o3_build_select(b, o3_build2(b, "arith.andi", more, fits), o3_build2(b, "arith.subi", to, covered),
+                         from);
+}
+
+/* What is left of a piece whose size is known at run time only, in ever smaller tiles. */
+static o3_status_t build_rest(tiles_t *tiles, o3_builder_t *b, MlirValue *from, MlirValue to) {
+  static const int SIZES[] = {14, 7, 4, 2, 1, 0};
+  int most = tiles->tile.pixels;
+  bool adds = tiles->task->self->start == O3_TILE_OLD;
+  for (int i = 0; SIZES[i]; ++i) {
+    if (SIZES[i] >= most) continue;
+    if (!adds) *from = earlier_start(tiles->task, b, SIZES[i], SIZES[i + 1], *from, to);
+    O3_TRY(build_tiles(tiles, b, SIZES[i], from, to));
+  }
+  return NULL;
+}
+
+/* A piece of a longer run: full tiles, then what is left. */
 static o3_status_t build_piece(tiles_t *tiles, o3_builder_t *b, const emitter_t *self) {
   MlirValue from = tiles->task->run_from, to = tiles->task->run_to;
   int most = tiles->tile.pixels;
   O3_TRY(build_tiles(tiles, b, most, &from, to));
-  if (self->run >= 0)
-    return self->run % most ? build_tiles(tiles, b, (int)(self->run % most), &from, to) : NULL;
-  for (int pixels = 8; pixels; pixels /= 2) {
-    if (pixels < most) O3_TRY(build_tiles(tiles, b, pixels, &from, to));
-  }
-  return NULL;
+  if (self->run < 0) return build_rest(tiles, b, &from, to);
+  return self->run % most ? build_tiles(tiles, b, (int)(self->run % most), &from, to) : NULL;
 }
 
 static o3_status_t build_run(const task_t *task, o3_builder_t *b, o3_tile_t tile, MlirValue block) {

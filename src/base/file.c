@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/fault.h"
 #include "base/strbuf.h"
 
 /* What an empty file's |data| points to; mmap takes no zero length. */
@@ -104,25 +105,67 @@ static int open_temporary(const char *target, o3_strbuf_t *name) {
   return fd;
 }
 
-/* Fills |fd|, closes it and renames |temporary| to |target|; 0 or the error number. */
-static int fill_and_rename(int fd, const char *temporary, const char *target, const void *data, size_t size) {
-  int error = write_all(fd, data, size) ? 0 : errno;
+struct o3_prepared_file {
+  char *target;
+  o3_strbuf_t temporary;
+};
+
+/* Writes, and closes |fd|; 0 or the error number. */
+static int fill(int fd, const o3_file_piece_t *pieces, size_t count) {
+  int error = 0;
+  for (size_t i = 0; i < count && !error; ++i)
+    if (!write_all(fd, pieces[i].data, pieces[i].size)) error = errno;
   /* Network and quota file systems report a failed write here. */
   if (close(fd) && !error) error = errno;
-  if (!error && rename(temporary, target)) error = errno;
-  if (error) unlink(temporary);
   return error;
 }
 
+static void free_prepared(o3_prepared_file_t *file) {
+  o3_strbuf_deinit(&file->temporary);
+  free(file->target);
+  free(file);
+}
+
+void o3_file_discard(o3_prepared_file_t *file) {
+  if (!file) return;
+  unlink(file->temporary.text);
+  free_prepared(file);
+}
+
+o3_status_t o3_file_prepare(const char *path, const o3_file_piece_t *pieces, size_t count,
+                            o3_prepared_file_t **file) {
+  *file = NULL;
+  o3_prepared_file_t *made = o3_fault_calloc(1, sizeof(*made));
+  if (!made) return file_error("write", path, ENOMEM);
+  o3_status_t status = resolve_target(path, &made->target);
+  int fd = status ? -1 : open_temporary(made->target, &made->temporary);
+  int error = status ? 0 : fd < 0 ? errno : fill(fd, pieces, count);
+  if (error) status = file_error("write", path, error);
+  if (!status) {
+    *file = made;
+  } else if (fd >= 0) {
+    o3_file_discard(made);
+  } else {
+    free_prepared(made);
+  }
+  return status;
+}
+
+o3_status_t o3_file_commit(o3_prepared_file_t *file) {
+  if (!rename(file->temporary.text, file->target)) {
+    free_prepared(file);
+    return NULL;
+  }
+  o3_status_t status = file_error("write", file->target, errno);
+  o3_file_discard(file);
+  return status;
+}
+
 o3_status_t o3_file_write(const char *path, const void *data, size_t size) {
-  char *target;
-  O3_TRY(resolve_target(path, &target));
-  o3_strbuf_t temporary = O3_STRBUF_INIT;
-  int fd = open_temporary(target, &temporary);
-  int error = fd < 0 ? errno : fill_and_rename(fd, temporary.text, target, data, size);
-  o3_strbuf_deinit(&temporary);
-  free(target);
-  return error ? file_error("write", path, error) : NULL;
+  const o3_file_piece_t piece = {data, size};
+  o3_prepared_file_t *file;
+  O3_TRY(o3_file_prepare(path, &piece, 1, &file));
+  return o3_file_commit(file);
 }
 
 o3_status_t o3_file_temp_dir_create(char **path) {

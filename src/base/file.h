@@ -20,6 +20,18 @@ void o3_file_unmap(o3_mapped_file_t *file);
 /* Replaces |path| by |size| bytes, through a temporary file in the same folder and rename. */
 o3_status_t o3_file_write(const char *path, const void *data, size_t size) O3_MUST_USE;
 
+/* The same in two steps, for contents in pieces and for files that must appear together: prepare writes the
+ * temporary file, commit renames it, discard removes it. Both take |file|; NULL is allowed to discard. */
+typedef struct o3_file_piece {
+  const void *data;
+  size_t size;
+} o3_file_piece_t;
+typedef struct o3_prepared_file o3_prepared_file_t;
+o3_status_t o3_file_prepare(const char *path, const o3_file_piece_t *pieces, size_t count,
+                            o3_prepared_file_t **file) O3_MUST_USE;
+o3_status_t o3_file_commit(o3_prepared_file_t *file) O3_MUST_USE;
+void o3_file_discard(o3_prepared_file_t *file);
+
 /* A private folder under $TMPDIR or /tmp. *|path| is malloc'ed and the caller's to free. */
 o3_status_t o3_file_temp_dir_create(char **path) O3_MUST_USE;
 /* Removes the folder and the plain files in it. */

@@ -4,11 +4,12 @@
 #
 #     test/cli/run.sh [NAME...]     all cases, or those whose name begins with one of NAME
 #
-# Environment: O3_BUILD (default: build), or the tools one by one: O3C, O3_RUN, O3_OPT; CC.
+# Environment: O3_BUILD (default: build), or the tools one by one: O3C, O3_RUN, O3_OPT, O3_PRUNE; CC.
 set -u
 export O3_ROOT=$(cd "$(dirname "$0")/../.." && pwd)
 build=${O3_BUILD:-$O3_ROOT/build}
-export O3C=${O3C:-$build/bin/o3c} O3_RUN=${O3_RUN:-$build/bin/o3-run} O3_OPT=${O3_OPT:-$build/bin/o3-opt}
+export O3C=${O3C:-$build/bin/o3c} O3_RUN=${O3_RUN:-$build/bin/o3-run} O3_OPT=${O3_OPT:-$build/bin/o3-opt} \
+  O3_PRUNE=${O3_PRUNE:-$build/bin/o3-prune}
 export LC_ALL=C
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT

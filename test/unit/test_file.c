@@ -65,6 +65,25 @@ static void written_files_are_mapped(void **state) {
   assert_int_equal(entries_in(*state), 1);
 }
 
+static void prepared_files_wait_for_the_commit(void **state) {
+  const char *path = path_in(*state, "model.onnx");
+  const o3_file_piece_t pieces[] = {{"one ", 4}, {NULL, 0}, {"two", 3}};
+  o3_prepared_file_t *file;
+  assert_ok(o3_file_write(path, "old", 3));
+  assert_ok(o3_file_prepare(path, pieces, 3, &file));
+  assert_content(path, "old", 3);
+  o3_file_discard(file);
+  assert_int_equal(entries_in(*state), 1);
+  assert_ok(o3_file_prepare(path, pieces, 3, &file));
+  assert_ok(o3_file_commit(file));
+  assert_content(path, "one two", 7);
+  assert_int_equal(entries_in(*state), 1);
+  assert_fails(o3_file_prepare(path_in(*state, "no/folder"), pieces, 3, &file), O3_STATUS_NOT_FOUND,
+               "no/folder");
+  assert_null(file);
+  o3_file_discard(NULL);
+}
+
 static void empty_files_have_a_pointer(void **state) {
   const char *path = path_in(*state, "empty");
   assert_ok(o3_file_write(path, NULL, 0));
@@ -215,6 +234,7 @@ static void running_out_is_reported(void **state) {
 int main(void) {
   const struct CMUnitTest file_tests[] = {
       FILE_TEST(written_files_are_mapped),
+      FILE_TEST(prepared_files_wait_for_the_commit),
       FILE_TEST(empty_files_have_a_pointer),
       FILE_TEST(large_files),
       FILE_TEST(missing_files_are_named),

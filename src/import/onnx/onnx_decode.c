@@ -9,79 +9,33 @@
 #include <string.h>
 
 #include "base/strbuf.h"
+#include "import/onnx/onnx_wire.h"
 
 /* protobuf-c refuses longer submessages. */
 #define MAX_SKELETON_BYTES  INT32_MAX
 #define RAW_DATA_FIELD      9
 #define MAPPED_OFFSET_FIELD 1000
 #define MAPPED_LENGTH_FIELD 1001
-
-enum { WIRE_VARINT = 0, WIRE_64 = 1, WIRE_BYTES = 2, WIRE_32 = 5 };
+#define MAPPED_START_FIELD  1002
 
 typedef struct walker {
   const uint8_t *file;
   o3_strbuf_t out;
 } walker_t;
 
-/* One field: the whole of it lies from |start| to |end|, its bytes (WIRE_BYTES) from |payload| on. */
-typedef struct wire_field {
-  uint32_t number, wire;
-  const uint8_t *start, *payload, *end;
-} wire_field_t;
-
-/* The position after the varint at |at|, or NULL when it is cut off or longer than 64 bits. */
-static const uint8_t *read_varint(const uint8_t *at, const uint8_t *end, uint64_t *value) {
-  *value = 0;
-  for (unsigned shift = 0; shift < 64 && at < end; shift += 7) {
-    *value |= (uint64_t)(*at & 0x7f) << shift;
-    if (!(*at++ & 0x80)) return at;
-  }
-  return NULL;
+static void put_varint(walker_t *walker, uint64_t value) {
+  uint8_t bytes[O3_ONNX_WIRE_MAX_VARINT];
+  o3_strbuf_append(&walker->out, (const char *)bytes, o3_onnx_wire_varint(bytes, value));
 }
 
-static void write_varint(o3_strbuf_t *out, uint64_t value) {
-  char bytes[10];
-  size_t count = 0;
-  do {
-    bytes[count++] = (char)((value & 0x7f) | (value > 0x7f ? 0x80 : 0));
-    value >>= 7;
-  } while (value);
-  o3_strbuf_append(out, bytes, count);
-}
-
-static void write_tag(o3_strbuf_t *out, uint32_t number, uint32_t wire) {
-  write_varint(out, (uint64_t)number << 3 | wire);
+static void put_tag(walker_t *walker, uint32_t number, uint32_t wire) {
+  put_varint(walker, (uint64_t)number << 3 | wire);
 }
 
 static o3_status_t field_error(const walker_t *walker, const ProtobufCMessageDescriptor *type,
-                               const wire_field_t *field, const char *what) {
+                               const o3_onnx_field_t *field, const char *what) {
   return o3_status_create(O3_STATUS_INVALID_MODEL, "field %u of %s at byte %zu %s", field->number,
                           type->short_name, (size_t)(field->start - walker->file), what);
-}
-
-static const uint8_t *skip_bytes(const uint8_t *at, const uint8_t *end, uint64_t count) {
-  return (uint64_t)(end - at) < count ? NULL : at + count;
-}
-
-static o3_status_t read_field(const walker_t *walker, const ProtobufCMessageDescriptor *type,
-                              const uint8_t *at, const uint8_t *end, wire_field_t *field) {
-  uint64_t tag, value;
-  *field = (wire_field_t){.start = at};
-  at = read_varint(at, end, &tag);
-  if (!at || tag > UINT32_MAX || tag < 8) return field_error(walker, type, field, "has no valid tag");
-  field->number = (uint32_t)tag >> 3;
-  field->wire = tag & 7;
-  if (field->wire == WIRE_VARINT) {
-    field->end = read_varint(at, end, &value);
-  } else if (field->wire == WIRE_64 || field->wire == WIRE_32) {
-    field->end = skip_bytes(at, end, field->wire == WIRE_64 ? 8 : 4);
-  } else if (field->wire == WIRE_BYTES) {
-    field->payload = read_varint(at, end, &value);
-    field->end = field->payload ? skip_bytes(field->payload, end, value) : NULL;
-  } else {
-    return field_error(walker, type, field, "has a wire type that ONNX does not use");
-  }
-  return field->end ? NULL : field_error(walker, type, field, "reaches past the end of its message");
 }
 
 static o3_status_t walk_message(walker_t *walker, const ProtobufCMessageDescriptor *type, const uint8_t *at,
@@ -90,8 +44,8 @@ static o3_status_t walk_message(walker_t *walker, const ProtobufCMessageDescript
 /* The child's length is known only after it is written: five bytes are kept for it, filled as a padded
  * varint. */
 static o3_status_t walk_child(walker_t *walker, const ProtobufCMessageDescriptor *type,
-                              const wire_field_t *field, int depth) {
-  write_tag(&walker->out, field->number, WIRE_BYTES);
+                              const o3_onnx_field_t *field, int depth) {
+  put_tag(walker, field->number, O3_ONNX_WIRE_BYTES);
   size_t at = walker->out.length;
   o3_strbuf_append(&walker->out, "\x80\x80\x80\x80", 5);
   size_t start = walker->out.length;
@@ -109,22 +63,22 @@ static o3_status_t walk_child(walker_t *walker, const ProtobufCMessageDescriptor
 }
 
 static o3_status_t walk_field(walker_t *walker, const ProtobufCMessageDescriptor *type,
-                              const wire_field_t *field, int depth) {
+                              const o3_onnx_field_t *field, int depth) {
   if (type == &onnx__tensor_proto__descriptor && field->number == RAW_DATA_FIELD) {
-    if (field->wire != WIRE_BYTES) return field_error(walker, type, field, "is no byte string");
-    write_tag(&walker->out, MAPPED_OFFSET_FIELD, WIRE_VARINT);
-    write_varint(&walker->out, (uint64_t)(field->payload - walker->file));
-    write_tag(&walker->out, MAPPED_LENGTH_FIELD, WIRE_VARINT);
-    write_varint(&walker->out, (uint64_t)(field->end - field->payload));
+    if (field->wire != O3_ONNX_WIRE_BYTES) return field_error(walker, type, field, "is no byte string");
+    put_tag(walker, MAPPED_OFFSET_FIELD, O3_ONNX_WIRE_VARINT);
+    put_varint(walker, (uint64_t)(field->payload - walker->file));
+    put_tag(walker, MAPPED_LENGTH_FIELD, O3_ONNX_WIRE_VARINT);
+    put_varint(walker, (uint64_t)(field->end - field->payload));
     return NULL;
   }
   const ProtobufCFieldDescriptor *known = protobuf_c_message_descriptor_get_field(type, field->number);
-  if (!known || known->id == MAPPED_OFFSET_FIELD || known->id == MAPPED_LENGTH_FIELD) return NULL;
+  if (!known || (type == &onnx__tensor_proto__descriptor && known->id >= MAPPED_OFFSET_FIELD)) return NULL;
   if (known->type == PROTOBUF_C_TYPE_MESSAGE) {
-    if (field->wire != WIRE_BYTES) return field_error(walker, type, field, "is no message");
+    if (field->wire != O3_ONNX_WIRE_BYTES) return field_error(walker, type, field, "is no message");
     return walk_child(walker, known->descriptor, field, depth);
   }
-  if (known->type == PROTOBUF_C_TYPE_STRING && field->wire == WIRE_BYTES &&
+  if (known->type == PROTOBUF_C_TYPE_STRING && field->wire == O3_ONNX_WIRE_BYTES &&
       memchr(field->payload, 0, (size_t)(field->end - field->payload)))
     return field_error(walker, type, field, "is a string with a NUL byte in it");
   o3_strbuf_append(&walker->out, (const char *)field->start, (size_t)(field->end - field->start));
@@ -136,9 +90,14 @@ static o3_status_t walk_message(walker_t *walker, const ProtobufCMessageDescript
   if (depth > O3_ONNX_MAX_MESSAGE_DEPTH)
     return o3_status_create(O3_STATUS_INVALID_MODEL, "%s at byte %zu is nested deeper than %d messages",
                             type->short_name, (size_t)(at - walker->file), O3_ONNX_MAX_MESSAGE_DEPTH);
+  if (type == &onnx__tensor_proto__descriptor) {
+    put_tag(walker, MAPPED_START_FIELD, O3_ONNX_WIRE_VARINT);
+    put_varint(walker, (uint64_t)(at - walker->file));
+  }
   while (at < end) {
-    wire_field_t field;
-    O3_TRY(read_field(walker, type, at, end, &field));
+    o3_onnx_field_t field;
+    const char *broken = o3_onnx_wire_field(at, end, &field);
+    if (broken) return field_error(walker, type, &field, broken);
     O3_TRY(walk_field(walker, type, &field, depth));
     at = field.end;
   }

@@ -1,0 +1,58 @@
+/* o3-prune: sets the smallest weights of an ONNX model to zero. Exit status 0: done; 1: it failed; 2: wrong
+ * usage. */
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "o3/compiler.h"
+#include "prune_report.h"
+#include "prune_select.h"
+#include "prune_write.h"
+
+enum { EXIT_FAILED = 1, EXIT_USAGE = 2 };
+
+static o3_status_t work(const prune_options_t *options, prune_model_t *model, o3_arena_t *arena) {
+  O3_TRY(prune_model_open(options, arena, model));
+  O3_TRY(prune_select(options, model));
+  if (options->output) O3_TRY(prune_write(model, options->model, options->output));
+  bool told =
+      options->json ? prune_report_json(stdout, options, model) : prune_report_text(stdout, options, model);
+  return told ? NULL : o3_status_create(O3_STATUS_IO, "stdout cannot be written to");
+}
+
+static int prune(const prune_options_t *options, o3_arena_t *arena) {
+  prune_model_t model = {0};
+  o3_status_t status = work(options, &model, arena);
+  prune_model_close(&model);
+  if (!status) return EXIT_SUCCESS;
+  o3_log_status(status);
+  return EXIT_FAILED;
+}
+
+static int run(const prune_options_t *options, o3_arena_t *arena) {
+  if (options->help)
+    prune_help_print(stdout);
+  else if (options->version)
+    printf("o3-prune %s\n", o3_compiler_version());
+  else
+    return prune(options, arena);
+  return EXIT_SUCCESS;
+}
+
+static int usage_error(o3_status_t status) {
+  bool usage = o3_status_code(status) != O3_STATUS_OUT_OF_MEMORY;
+  fprintf(stderr, "o3-prune: error: %s%s\n", o3_status_message(status),
+          usage ? "; o3-prune --help tells more" : "");
+  o3_status_destroy(status);
+  return usage ? EXIT_USAGE : EXIT_FAILED;
+}
+
+int main(int argc, char **argv) {
+  o3_log_program_set("o3-prune");
+  o3_arena_t *arena = o3_arena_create();
+  prune_options_t options;
+  o3_status_t status = arena ? prune_options_parse(arena, argc, argv, &options)
+                             : o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");
+  int code = status ? usage_error(status) : run(&options, arena);
+  if (arena) o3_arena_destroy(arena);
+  return code;
+}

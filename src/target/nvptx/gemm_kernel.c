@@ -1,0 +1,608 @@
+/* One pass over a tile: the producer (warp 0 of warpgroup 0) waits for an empty stage and asks TMA for a
+ * block of A and B; consumers wait for a full one, issue its products, and hand back the stage of the
+ * products before these, so that the tensor cores always have work queued. With |split| the blocks of a
+ * cluster take turns of k: each leaves its sums in its shared memory in the order of the registers, and
+ * finishes a part of the columns with what it reads from the others.
+ *
+ * Shared memory: [A of each stage][B of each stage][staging of D][barriers full, empty]. */
+#include "target/nvptx/gemm_kernel.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+  BLOCK_K = 64,    /* elements of k a stage: rows of 128 bytes, the widest swizzle */
+  WARPGROUP = 128, /* threads */
+  ROWS = 64,       /* of a warpgroup's product */
+  ROW_BYTES = 128, /* of a swizzled row */
+  STAGING_BYTES = ROWS * ROW_BYTES,
+  PRODUCER_REGISTERS = 40,
+  CONSUMER_REGISTERS = 232,
+  MAX_COLUMNS = 256
+};
+
+typedef struct writer {
+  o3_kernel_text_t *t;
+  const o3_gemm_t *g;
+  const o3_gemm_schedule_t *s;
+  const o3_gpu_kernel_t *kernel;
+  int a_bytes, b_bytes; /* of a stage */
+  int row_tiles, column_tiles, k_blocks;
+  int shared, full, empty; /* pointers */
+  int thread, block, rank; /* rank: in the cluster */
+} writer_t;
+
+/* Where a tile lies: first row, first column, batch. */
+typedef struct place {
+  int row, column, batch;
+} place_t;
+
+static int ceil_div(int64_t a, int64_t b) { return (int)((a + b - 1) / b); }
+
+/* ---- Layout ---- */
+
+static int stage_bytes(const o3_gemm_schedule_t *s) { return (s->consumers * ROWS + s->columns) * ROW_BYTES; }
+
+static int partial_bytes(const o3_gemm_schedule_t *s) {
+  return s->split > 1 ? s->consumers * ROWS * s->columns * 4 : 0;
+}
+
+static int ring_bytes(const o3_gemm_schedule_t *s) {
+  int ring = s->stages * stage_bytes(s), partial = partial_bytes(s);
+  return ring > partial ? ring : partial;
+}
+
+static int staging_bytes(const o3_gemm_schedule_t *s) {
+  return s->store_by_tensor ? s->consumers * 2 * STAGING_BYTES : 0;
+}
+
+static int shared_bytes(const o3_gemm_schedule_t *s) {
+  return ring_bytes(s) + staging_bytes(s) + 2 * s->stages * 8;
+}
+
+/* ---- Tiles ---- */
+
+/* Groups of rows of tiles are walked column by column: their A stays in the L2 cache. */
+static place_t tile_place(writer_t *w, int tile) {
+  o3_kernel_text_t *t = w->t;
+  int per_batch = w->row_tiles * w->column_tiles, group = w->s->group_rows * w->column_tiles;
+  int batch = o3_kt_op_const(t, "divui", tile, per_batch), at = o3_kt_op_const(t, "remui", tile, per_batch);
+  int first = o3_kt_op_const(t, "muli", o3_kt_op_const(t, "divui", at, group), w->s->group_rows);
+  int left = o3_kt_op(t, "subi", o3_kt_i32(t, w->row_tiles), first);
+  int rows = o3_kt_op_const(t, "minsi", left, w->s->group_rows);
+  int in = o3_kt_op_const(t, "remui", at, group);
+  int row = o3_kt_op(t, "addi", first, o3_kt_op(t, "remui", in, rows));
+  return (place_t){o3_kt_op_const(t, "muli", row, w->s->consumers * ROWS),
+                   o3_kt_op_const(t, "muli", o3_kt_op(t, "divui", in, rows), w->s->columns), batch};
+}
+
+static int open_tiles(writer_t *w, o3_kt_carried_t turn[2]) {
+  o3_kernel_text_t *t = w->t;
+  int tiles = o3_kt_i32(t, (int64_t)w->row_tiles * w->column_tiles * w->g->batch);
+  int step = o3_kt_i32(t, w->kernel->grid[0] / w->s->split), zero = o3_kt_i32(t, 0);
+  for (int i = 0; i < 2; ++i) turn[i] = (o3_kt_carried_t){.init = zero, .type = "i32"};
+  return o3_kt_for(t, w->block, tiles, step, 2, turn);
+}
+
+/* The stage after turn[0] and the parity of its turn after turn[1]. */
+static void next_stage(writer_t *w, int stage, int parity, int next[2]) {
+  o3_kernel_text_t *t = w->t;
+  int up = o3_kt_op_const(t, "addi", stage, 1);
+  int wraps = o3_kt_cmp_const(t, "eq", up, w->s->stages);
+  next[0] = o3_kt_select(t, wraps, o3_kt_i32(t, 0), up, "i32");
+  next[1] = o3_kt_select(t, wraps, o3_kt_op_const(t, "xori", parity, 1), parity, "i32");
+}
+
+static int barrier_at(writer_t *w, int barriers, int stage) {
+  return o3_kt_shared(w->t, barriers, o3_kt_op_const(w->t, "muli", stage, 8));
+}
+
+/* ---- The producer ---- */
+
+static void load_stage(writer_t *w, const place_t *at, int k, int stage) {
+  o3_kernel_text_t *t = w->t;
+  int full = barrier_at(w, w->full, stage), zero = o3_kt_i32(t, 0);
+  int a = o3_kt_shared(t, w->shared, o3_kt_op_const(t, "muli", stage, w->a_bytes));
+  int b_at = o3_kt_op_const(t, "addi", o3_kt_op_const(t, "muli", stage, w->b_bytes),
+                            (int64_t)w->s->stages * w->a_bytes);
+  int a_batch = w->g->a_batch_stride ? at->batch : zero, b_batch = w->g->b_batch_stride ? at->batch : zero;
+  o3_kt_mbarrier_expect(t, full, w->a_bytes + w->b_bytes);
+  o3_kt_tensor_load(t, a, "%map0", full, 3, (int[]){k, at->row, a_batch});
+  if (!w->g->b_by_rows) {
+    o3_kt_tensor_load(t, o3_kt_shared(t, w->shared, b_at), "%map1", full, 3, (int[]){k, at->column, b_batch});
+    return;
+  }
+  for (int panel = 0; panel < w->s->columns / 64; ++panel) {
+    int to = o3_kt_shared(t, w->shared, o3_kt_op_const(t, "addi", b_at, panel * BLOCK_K * ROW_BYTES));
+    o3_kt_tensor_load(t, to, "%map1", full, 3,
+                      (int[]){o3_kt_op_const(t, "addi", at->column, panel * 64), k, b_batch});
+  }
+}
+
+static void producer(writer_t *w) {
+  o3_kernel_text_t *t = w->t;
+  o3_kt_carried_t turn[2], inner[2];
+  int next[2];
+  place_t at = tile_place(w, open_tiles(w, turn));
+  int first =
+      w->s->split > 1 ? o3_kt_op_const(t, "muli", w->rank, (int64_t)w->k_blocks * BLOCK_K) : o3_kt_i32(t, 0);
+  for (int i = 0; i < 2; ++i) inner[i] = (o3_kt_carried_t){.init = turn[i].value, .type = "i32"};
+  int zero = o3_kt_i32(t, 0), blocks = o3_kt_i32(t, w->k_blocks), one = o3_kt_i32(t, 1);
+  int k = o3_kt_for(t, zero, blocks, one, 2, inner), stage = inner[0].value, parity = inner[1].value;
+  o3_kt_mbarrier_wait(t, barrier_at(w, w->empty, stage), o3_kt_op_const(t, "xori", parity, 1));
+  load_stage(w, &at, o3_kt_op(t, "addi", first, o3_kt_op_const(t, "muli", k, BLOCK_K)), stage);
+  next_stage(w, stage, parity, next);
+  o3_kt_end_for(t, 2, inner, next);
+  o3_kt_end_for(t, 2, turn, (int[]){inner[0].result, inner[1].result});
+}
+
+/* ---- Consumers: products ---- */
+
+typedef struct consumer {
+  int number;          /* of the warpgroup among the consumers */
+  int thread;          /* in the warpgroup */
+  int row, pair;       /* of a tile's rows: that of the thread's first sums; of 8 columns: that of its pair */
+  int leader;          /* condition: thread 0 */
+  int id;              /* of the warpgroup's barrier */
+  int staging;         /* pointer */
+  int stage_addresses; /* of A's first stage for this warpgroup, shifted by 4 */
+  int b_addresses;
+} consumer_t;
+
+static int multiply(writer_t *w, const consumer_t *c, int stage, int sums) {
+  o3_kernel_text_t *t = w->t;
+  o3_wgmma_t m = {.element = w->g->element,
+                  .n = w->s->columns,
+                  .steps = BLOCK_K / 16,
+                  .b_by_rows = w->g->b_by_rows,
+                  .b_panel = BLOCK_K * ROW_BYTES,
+                  .accumulate = sums >= 0};
+  int a = o3_kt_op(t, "addi", c->stage_addresses, o3_kt_op_const(t, "muli", stage, w->a_bytes / 16));
+  int b = o3_kt_op(t, "addi", c->b_addresses, o3_kt_op_const(t, "muli", stage, w->b_bytes / 16));
+  return o3_kt_wgmma(t, &m, a, b, sums);
+}
+
+static void release(writer_t *w, const consumer_t *c, int stage) {
+  int barrier = barrier_at(w, w->empty, stage);
+  o3_kt_if(w->t, c->leader);
+  o3_kt_mbarrier_arrive(w->t, barrier);
+  o3_kt_end(w->t);
+}
+
+/* All products of a tile, from the stage and parity of |turn|, which it moves on: a struct of sums. */
+static int products(writer_t *w, const consumer_t *c, int turn[2]) {
+  o3_kernel_text_t *t = w->t;
+  char type[24];
+  int next[4];
+  snprintf(type, sizeof(type), "!sums%d", w->s->columns / 2);
+  o3_kt_mbarrier_wait(t, barrier_at(w, w->full, turn[0]), turn[1]);
+  int first = multiply(w, c, turn[0], -1);
+  next_stage(w, turn[0], turn[1], next);
+  o3_kt_carried_t carried[] = {{.init = first, .type = type},
+                               {.init = next[0], .type = "i32"},
+                               {.init = next[1], .type = "i32"},
+                               {.init = turn[0], .type = "i32"}};
+  int one = o3_kt_i32(t, 1), blocks = o3_kt_i32(t, w->k_blocks);
+  o3_kt_for(t, one, blocks, one, 4, carried);
+  int stage = carried[1].value;
+  o3_kt_mbarrier_wait(t, barrier_at(w, w->full, stage), carried[2].value);
+  next[0] = multiply(w, c, stage, carried[0].value);
+  o3_kt_wgmma_wait(t, 1);
+  release(w, c, carried[3].value);
+  next_stage(w, stage, carried[2].value, &next[1]);
+  next[3] = stage;
+  o3_kt_end_for(t, 4, carried, next);
+  turn[0] = carried[1].result, turn[1] = carried[2].result;
+  int sums = o3_kt_wgmma_finish(t, w->s->columns / 2, carried[0].result, 0, NULL);
+  release(w, c, carried[3].result);
+  return sums;
+}
+
+/* ---- Consumers: the epilogue ---- */
+
+/* What the epilogue works on: |pieces| of 8 columns from |column|, the sums of each 4 values: the thread's
+ * pair in its row, then that 8 rows below. */
+typedef struct part {
+  place_t at;
+  int column; /* value: the first, of D */
+  int pieces;
+  const int *sums;
+} part_t;
+
+static const char *mlir_type(o3_gpu_element_t element) { return o3_gpu_element_info(element)->mlir; }
+
+/* Reads behind the end are of the last row or pair. */
+static int clamped(writer_t *w, int at, int64_t size, int64_t tile, int last) {
+  return size % tile ? o3_kt_op_const(w->t, "minsi", at, size - last) : at;
+}
+
+static int extra_index(writer_t *w, const o3_gemm_extra_t *e, const part_t *p, int row, int column) {
+  o3_kernel_text_t *t = w->t;
+  int index = o3_kt_op_const(t, "muli", column, e->strides[2]);
+  if (e->strides[1]) index = o3_kt_op(t, "addi", index, o3_kt_op_const(t, "muli", row, e->strides[1]));
+  if (e->strides[0])
+    index = o3_kt_op(t, "addi", index, o3_kt_op_const(t, "muli", p->at.batch, e->strides[0]));
+  return index;
+}
+
+static bool reads_pairs(const o3_gemm_extra_t *e) {
+  return e->strides[2] == 1 && e->strides[1] % 2 == 0 && e->strides[0] % 2 == 0;
+}
+
+/* The extra operand |number| at (row, column) and (row, column + 1). */
+static void load_extra(writer_t *w, int number, const part_t *p, int row, int column, int values[2]) {
+  o3_kernel_text_t *t = w->t;
+  const o3_gemm_extra_t *e = &w->g->extras[number];
+  const char *type = mlir_type(e->element);
+  int index = extra_index(w, e, p, row, column);
+  int base = o3_kt_value(t, "llvm.getelementptr %%arg%d[0] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i8", 2 + number);
+  int at = o3_kt_global(t, base, index, type);
+  if (reads_pairs(e)) {
+    int pair = o3_kt_value(t, "llvm.load %%v%d {alignment = %d : i64} : !llvm.ptr<1> -> vector<2x%s>", at,
+                           2 * o3_gpu_element_info(e->element)->bytes, type);
+    for (int i = 0; i < 2; ++i)
+      values[i] = o3_kt_value(t, "vector.extract %%v%d[%d] : %s from vector<2x%s>", pair, i, type, type);
+    return;
+  }
+  values[0] = values[1] = o3_kt_value(t, "llvm.load %%v%d : !llvm.ptr<1> -> %s", at, type);
+  if (!e->strides[2]) return;
+  int next = o3_kt_global(t, base, o3_kt_op_const(t, "addi", index, e->strides[2]), type);
+  values[1] = o3_kt_value(t, "llvm.load %%v%d : !llvm.ptr<1> -> %s", next, type);
+}
+
+static int call_epilogue(writer_t *w, int sum, int extras[][2], int which) {
+  o3_kernel_text_t *t = w->t;
+  int result = o3_kt_name(t);
+  o3_strbuf_printf(&t->out, "%%v%d = llvm.call @%s_epilogue(%%v%d", result, w->kernel->name, sum);
+  for (int i = 0; i < w->g->num_extras; ++i) o3_strbuf_printf(&t->out, ", %%v%d", extras[i][which]);
+  o3_strbuf_puts(&t->out, ") : (f32");
+  for (int i = 0; i < w->g->num_extras; ++i)
+    o3_strbuf_printf(&t->out, ", %s", mlir_type(w->g->extras[i].element));
+  o3_kt_line(t, ") -> %s", mlir_type(w->g->out));
+  return result;
+}
+
+/* The thread's pair of D in its row (half 0) or 8 rows below (1), as vector<2 x out>. */
+static int finish_pair(writer_t *w, const consumer_t *c, const part_t *p, int piece, int half) {
+  o3_kernel_text_t *t = w->t;
+  int extras[O3_GEMM_MAX_EXTRAS][2], values[2];
+  int row = o3_kt_op(t, "addi", p->at.row, o3_kt_op_const(t, "addi", c->row, half * 8));
+  int column = o3_kt_op(t, "addi", p->column, o3_kt_op_const(t, "addi", c->pair, piece * 8));
+  row = clamped(w, row, w->g->m, w->s->consumers * ROWS, 1);
+  column = clamped(w, column, w->g->n, w->s->columns, 2);
+  for (int i = 0; i < w->g->num_extras; ++i) load_extra(w, i, p, row, column, extras[i]);
+  for (int i = 0; i < 2; ++i) values[i] = call_epilogue(w, p->sums[4 * piece + 2 * half + i], extras, i);
+  return o3_kt_value(t, "vector.from_elements %%v%d, %%v%d : vector<2x%s>", values[0], values[1],
+                     mlir_type(w->g->out));
+}
+
+/* ---- Consumers: stores ---- */
+
+static void store_pair(writer_t *w, const consumer_t *c, const part_t *p, int piece, int half, int pair) {
+  o3_kernel_text_t *t = w->t;
+  int row = o3_kt_op(t, "addi", p->at.row, o3_kt_op_const(t, "addi", c->row, half * 8));
+  int column = o3_kt_op(t, "addi", p->column, o3_kt_op_const(t, "addi", c->pair, piece * 8));
+  bool ragged = w->g->m % (w->s->consumers * ROWS) || w->g->n % w->s->columns;
+  if (ragged) {
+    int in_row = o3_kt_cmp_const(t, "slt", row, w->g->m),
+        in_column = o3_kt_cmp_const(t, "slt", column, w->g->n);
+    o3_kt_if(t, o3_kt_value(t, "arith.andi %%v%d, %%v%d : i1", in_row, in_column));
+  }
+  int index = o3_kt_op(t, "addi", o3_kt_op_const(t, "muli", row, w->g->d_pitch), column);
+  if (w->g->batch > 1)
+    index = o3_kt_op(t, "addi", index, o3_kt_op_const(t, "muli", p->at.batch, w->g->d_batch_stride));
+  int base = o3_kt_value(t, "llvm.getelementptr %%arg%d[0] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i8",
+                         2 + w->g->num_extras);
+  o3_kt_line(t, "llvm.store %%v%d, %%v%d {alignment = %d : i64} : vector<2x%s>, !llvm.ptr<1>", pair,
+             o3_kt_global(t, base, index, mlir_type(w->g->out)), 2 * o3_gpu_element_info(w->g->out)->bytes,
+             mlir_type(w->g->out));
+  if (ragged) o3_kt_end(t);
+}
+
+static void store_part(writer_t *w, const consumer_t *c, const part_t *p) {
+  for (int piece = 0; piece < p->pieces; ++piece) {
+    for (int half = 0; half < 2; ++half) store_pair(w, c, p, piece, half, finish_pair(w, c, p, piece, half));
+  }
+}
+
+/* Where stmatrix puts the row of this lane: of the matrices (upper, lower half) x (piece, next piece). */
+static int staged_row(writer_t *w, const consumer_t *c, int staging, int piece) {
+  o3_kernel_text_t *t = w->t;
+  int lane = o3_kt_op_const(t, "andi", c->thread, 31), warp = o3_kt_op_const(t, "shrui", c->thread, 5);
+  int row = o3_kt_op(t, "addi", o3_kt_op_const(t, "muli", warp, 16), o3_kt_op_const(t, "andi", lane, 15));
+  int chunk = o3_kt_op_const(t, "addi", o3_kt_op_const(t, "shrui", lane, 4), piece);
+  int swizzled = o3_kt_op(t, "xori", chunk, o3_kt_op_const(t, "andi", lane, 7));
+  int at =
+      o3_kt_op(t, "addi", o3_kt_op_const(t, "muli", row, ROW_BYTES), o3_kt_op_const(t, "muli", swizzled, 16));
+  return o3_kt_shared(t, staging, at);
+}
+
+/* A panel of 64 columns: through shared memory, of which there are two buffers. */
+static void store_panel(writer_t *w, const consumer_t *c, const part_t *p, int panel) {
+  o3_kernel_text_t *t = w->t;
+  int words[16], staging = o3_kt_shared(t, c->staging, o3_kt_i32(t, panel % 2 * STAGING_BYTES));
+  for (int i = 0; i < 16; ++i) {
+    int pair = finish_pair(w, c, p, panel * 8 + i / 2, i % 2);
+    words[i] = o3_kt_value(t, "llvm.bitcast %%v%d : vector<2x%s> to i32", pair, mlir_type(w->g->out));
+  }
+  o3_kt_if(t, c->leader);
+  o3_kt_line(t, "nvvm.cp.async.bulk.wait_group 1 {read}");
+  o3_kt_end(t);
+  o3_kt_barrier(t, c->id, WARPGROUP);
+  for (int i = 0; i < 4; ++i)
+    o3_kt_line(t,
+               "nvvm.stmatrix %%v%d, %%v%d, %%v%d, %%v%d, %%v%d {layout = #nvvm.mma_layout<row>, eltType = "
+               "#nvvm.ld_st_matrix_elt_type<b16>, shape = #nvvm.ld_st_matrix_shape<m = 8, n = 8>} : "
+               "!llvm.ptr<3>, i32, i32, i32, i32",
+               staged_row(w, c, staging, 2 * i), words[4 * i], words[4 * i + 1], words[4 * i + 2],
+               words[4 * i + 3]);
+  o3_kt_line(t, "nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}");
+  o3_kt_barrier(t, c->id, WARPGROUP);
+  o3_kt_if(t, c->leader);
+  char map[16];
+  snprintf(map, sizeof(map), "%%map%d", 2 + w->g->num_extras);
+  int row = o3_kt_op(t, "addi", p->at.row, o3_kt_op_const(t, "muli", c->number, ROWS));
+  o3_kt_tensor_store(t, map, staging, 3,
+                     (int[]){o3_kt_op_const(t, "addi", p->column, panel * 64), row, p->at.batch});
+  o3_kt_line(t, "nvvm.cp.async.bulk.commit.group");
+  o3_kt_end(t);
+}
+
+static void finish_part(writer_t *w, const consumer_t *c, const part_t *p) {
+  if (!w->s->store_by_tensor) {
+    store_part(w, c, p);
+    return;
+  }
+  for (int panel = 0; panel < p->pieces / 8; ++panel) store_panel(w, c, p, panel);
+}
+
+/* ---- Consumers: sums shared by a cluster ---- */
+
+static void cluster_barrier(writer_t *w) { o3_kt_line(w->t, "nvvm.cluster.arrive\nnvvm.cluster.wait"); }
+
+/* The place of four sums: piece |piece| (a value) of this thread. */
+static int partial_offset(writer_t *w, const consumer_t *c, int piece) {
+  o3_kernel_text_t *t = w->t;
+  int pieces = w->s->columns / 8;
+  int at = o3_kt_op(t, "addi", o3_kt_op_const(t, "muli", c->number, pieces), piece);
+  at = o3_kt_op(t, "addi", o3_kt_op_const(t, "muli", at, WARPGROUP), c->thread);
+  return o3_kt_op_const(t, "muli", at, 16);
+}
+
+static void leave_sums(writer_t *w, const consumer_t *c, int sums) {
+  o3_kernel_text_t *t = w->t;
+  int count = w->s->columns / 2;
+  o3_kt_barrier(t, o3_kt_i32(t, 1 + w->s->consumers), WARPGROUP * w->s->consumers);
+  for (int piece = 0; piece < count / 4; ++piece) {
+    int four[4], at = o3_kt_shared(t, w->shared, partial_offset(w, c, o3_kt_i32(t, piece)));
+    for (int i = 0; i < 4; ++i) four[i] = o3_kt_member(t, count, sums, 4 * piece + i);
+    int vector = o3_kt_value(t, "vector.from_elements %%v%d, %%v%d, %%v%d, %%v%d : vector<4xf32>", four[0],
+                             four[1], four[2], four[3]);
+    o3_kt_line(t, "llvm.store %%v%d, %%v%d {alignment = 16 : i64} : vector<4xf32>, !llvm.ptr<3>", vector, at);
+  }
+}
+
+/* Four sums over the blocks of the cluster. */
+static void gather_sums(writer_t *w, const consumer_t *c, int piece, int four[4]) {
+  o3_kernel_text_t *t = w->t;
+  int at = o3_kt_shared(t, w->shared, partial_offset(w, c, piece)), total = -1;
+  for (int block = 0; block < w->s->split; ++block) {
+    int there =
+        o3_kt_value(t, "nvvm.mapa %%v%d, %%v%d : !llvm.ptr<3> -> !llvm.ptr<7>", at, o3_kt_i32(t, block));
+    int one = o3_kt_value(t, "llvm.load %%v%d {alignment = 16 : i64} : !llvm.ptr<7> -> vector<4xf32>", there);
+    total = block ? o3_kt_value(t, "arith.addf %%v%d, %%v%d : vector<4xf32>", total, one) : one;
+  }
+  for (int i = 0; i < 4; ++i)
+    four[i] = o3_kt_value(t, "vector.extract %%v%d[%d] : f32 from vector<4xf32>", total, i);
+}
+
+/* Each block of the cluster finishes a part of the columns. */
+static void finish_shared(writer_t *w, const consumer_t *c, const place_t *at, int sums) {
+  o3_kernel_text_t *t = w->t;
+  int values[MAX_COLUMNS / 2], pieces = w->s->columns / 8 / w->s->split;
+  leave_sums(w, c, sums);
+  cluster_barrier(w);
+  int first = o3_kt_op_const(t, "muli", w->rank, pieces);
+  for (int i = 0; i < pieces; ++i) gather_sums(w, c, o3_kt_op_const(t, "addi", first, i), &values[4 * i]);
+  int column = o3_kt_op(t, "addi", at->column, o3_kt_op_const(t, "muli", first, 8));
+  finish_part(w, c, &(part_t){*at, column, pieces, values});
+  cluster_barrier(w);
+}
+
+static void finish_tile(writer_t *w, const consumer_t *c, const place_t *at, int sums) {
+  int values[MAX_COLUMNS / 2], count = w->s->columns / 2;
+  if (w->s->split > 1) {
+    finish_shared(w, c, at, sums);
+    return;
+  }
+  for (int i = 0; i < count; ++i) values[i] = o3_kt_member(w->t, count, sums, i);
+  finish_part(w, c, &(part_t){*at, at->column, count / 4, values});
+}
+
+/* ---- Roles ---- */
+
+static consumer_t begin_consumer(writer_t *w) {
+  o3_kernel_text_t *t = w->t;
+  consumer_t c;
+  int group = o3_kt_uniform(t, o3_kt_op_const(t, "shrui", w->thread, 7));
+  c.number = o3_kt_op_const(t, "subi", group, 1);
+  c.thread = o3_kt_op_const(t, "andi", w->thread, WARPGROUP - 1);
+  c.leader = o3_kt_cmp_const(t, "eq", c.thread, 0);
+  c.id = group;
+  int lane = o3_kt_op_const(t, "andi", c.thread, 31), warp = o3_kt_op_const(t, "shrui", c.thread, 5);
+  int row = o3_kt_op(t, "addi", o3_kt_op_const(t, "muli", warp, 16), o3_kt_op_const(t, "shrui", lane, 2));
+  c.row = o3_kt_op(t, "addi", row, o3_kt_op_const(t, "muli", c.number, ROWS));
+  c.pair = o3_kt_op_const(t, "muli", o3_kt_op_const(t, "andi", lane, 3), 2);
+  int base = o3_kt_op_const(t, "shrui", o3_kt_address(t, w->shared), 4);
+  c.stage_addresses = o3_kt_op(t, "addi", base, o3_kt_op_const(t, "muli", c.number, ROWS * ROW_BYTES / 16));
+  c.b_addresses = o3_kt_op_const(t, "addi", base, (int64_t)w->s->stages * w->a_bytes / 16);
+  int staging =
+      o3_kt_op_const(t, "addi", o3_kt_op_const(t, "muli", c.number, 2 * STAGING_BYTES), ring_bytes(w->s));
+  c.staging = o3_kt_shared(t, w->shared, staging);
+  return c;
+}
+
+static void consumer(writer_t *w) {
+  o3_kernel_text_t *t = w->t;
+  o3_kt_carried_t turn[2];
+  consumer_t c = begin_consumer(w);
+  int tile = open_tiles(w, turn), stage[2] = {turn[0].value, turn[1].value};
+  place_t at = tile_place(w, tile);
+  finish_tile(w, &c, &at, products(w, &c, stage));
+  o3_kt_end_for(t, 2, turn, stage);
+  if (!w->s->store_by_tensor) return;
+  o3_kt_if(t, c.leader);
+  o3_kt_line(t, "nvvm.cp.async.bulk.wait_group 0 {read}");
+  o3_kt_end(t);
+}
+
+static void init_barriers(writer_t *w) {
+  o3_kernel_text_t *t = w->t;
+  int base = ring_bytes(w->s) + staging_bytes(w->s);
+  w->full = o3_kt_shared(t, w->shared, o3_kt_i32(t, base));
+  w->empty = o3_kt_shared(t, w->shared, o3_kt_i32(t, base + 8 * w->s->stages));
+  o3_kt_if(t, o3_kt_cmp_const(t, "eq", w->thread, 0));
+  for (int i = 0; i < w->s->stages; ++i) {
+    o3_kt_mbarrier_init(t, barrier_at(w, w->full, o3_kt_i32(t, i)), 1);
+    o3_kt_mbarrier_init(t, barrier_at(w, w->empty, o3_kt_i32(t, i)), w->s->consumers);
+  }
+  o3_kt_line(t, "nvvm.fence.mbarrier.init");
+  o3_kt_end(t);
+  o3_kt_line(t, "nvvm.barrier0");
+}
+
+static void body(writer_t *w) {
+  o3_kernel_text_t *t = w->t;
+  bool moves_registers = w->s->consumers == 2 && w->s->blocks == 1;
+  w->shared = o3_kt_value(t, "llvm.mlir.addressof @o3_shared : !llvm.ptr<3>");
+  w->thread = o3_kt_thread(t);
+  w->block = o3_kt_block(t);
+  if (w->s->split > 1) {
+    w->rank = o3_kt_op_const(t, "remui", w->block, w->s->split);
+    w->block = o3_kt_op_const(t, "divui", w->block, w->s->split);
+  }
+  init_barriers(w);
+  o3_kt_line(t, "nvvm.griddepcontrol wait");
+  int group = o3_kt_uniform(t, o3_kt_op_const(t, "shrui", w->thread, 7));
+  o3_kt_if(t, o3_kt_cmp_const(t, "eq", group, 0));
+  if (moves_registers) o3_kt_line(t, "nvvm.setmaxregister decrease %d", PRODUCER_REGISTERS);
+  o3_kt_if(t, o3_kt_cmp_const(t, "eq", w->thread, 0));
+  producer(w);
+  o3_kt_end(t);
+  if (w->s->split > 1) {
+    cluster_barrier(w);
+    cluster_barrier(w);
+  }
+  o3_kt_else(t);
+  if (moves_registers) o3_kt_line(t, "nvvm.setmaxregister increase %d", CONSUMER_REGISTERS);
+  consumer(w);
+  o3_kt_end(t);
+}
+
+/* ---- Launches ---- */
+
+static o3_gpu_tensor_map_t matrix_map(const o3_gemm_t *g, o3_gpu_element_t element, const int64_t sizes[2],
+                                      int64_t pitch, int64_t batch_stride) {
+  int64_t bytes = o3_gpu_element_info(element)->bytes;
+  return (o3_gpu_tensor_map_t){
+      .element = element,
+      .rank = 3,
+      .sizes = {sizes[0], sizes[1], batch_stride ? g->batch : 1},
+      .strides = {0, pitch * bytes, (batch_stride ? batch_stride : sizes[1] * pitch) * bytes},
+      .swizzle = ROW_BYTES};
+}
+
+static void add_map(o3_gpu_kernel_t *kernel, int buffer, o3_gpu_tensor_map_t map, int columns, int rows) {
+  map.box[0] = columns;
+  map.box[1] = rows;
+  map.box[2] = 1;
+  o3_gpu_kernel_add_map(kernel, buffer, &map);
+}
+
+static void add_arguments(const o3_gemm_t *g, const o3_gemm_schedule_t *s, o3_gpu_kernel_t *kernel) {
+  int out = 2 + g->num_extras;
+  add_map(kernel, 0, matrix_map(g, g->element, (int64_t[]){g->k, g->m}, g->a_pitch, g->a_batch_stride),
+          BLOCK_K, s->consumers * ROWS);
+  if (g->b_by_rows) {
+    add_map(kernel, 1, matrix_map(g, g->element, (int64_t[]){g->n, g->k}, g->b_pitch, g->b_batch_stride), 64,
+            BLOCK_K);
+  } else {
+    add_map(kernel, 1, matrix_map(g, g->element, (int64_t[]){g->k, g->n}, g->b_pitch, g->b_batch_stride),
+            BLOCK_K, s->columns);
+  }
+  for (int i = 0; i < g->num_extras; ++i) o3_gpu_kernel_add_pointer(kernel, 2 + i);
+  if (s->store_by_tensor) {
+    add_map(kernel, out, matrix_map(g, g->out, (int64_t[]){g->n, g->m}, g->d_pitch, g->d_batch_stride), 64,
+            ROWS);
+  } else {
+    o3_gpu_kernel_add_pointer(kernel, out);
+  }
+}
+
+static void write_epilogue(writer_t *w) {
+  o3_kernel_text_t *t = w->t;
+  const char *out = mlir_type(w->g->out);
+  int sum = o3_kt_name(t), extras[O3_GEMM_MAX_EXTRAS], result = sum;
+  o3_strbuf_printf(&t->out, "llvm.func internal @%s_epilogue(%%v%d: f32", w->kernel->name, sum);
+  for (int i = 0; i < w->g->num_extras; ++i) {
+    extras[i] = o3_kt_name(t);
+    o3_strbuf_printf(&t->out, ", %%v%d: %s", extras[i], mlir_type(w->g->extras[i].element));
+  }
+  o3_kt_line(t, ") -> %s attributes {always_inline} {", out);
+  if (w->g->epilogue) {
+    result = w->g->epilogue(t, w->g->epilogue_context, sum, extras);
+  } else if (w->g->out != O3_GPU_F32) {
+    result = o3_kt_value(t, "arith.truncf %%v%d : f32 to %s", sum, out);
+  }
+  o3_kt_line(t, "llvm.return %%v%d : %s\n}", result, out);
+}
+
+static void write_module(o3_kernel_text_t *t, void *context) {
+  writer_t *w = context;
+  w->t = t;
+  o3_kt_begin_module(t);
+  write_epilogue(w);
+  o3_kt_begin_kernel(t, w->kernel, w->s->blocks);
+  body(w);
+  o3_kt_end_kernel(t);
+}
+
+const char *o3_gemm_refuse(const o3_gemm_t *g) {
+  enum { ALIGNMENT = 8 };
+  if (g->element == O3_GPU_F32) return "the warpgroup product takes f16 and bf16";
+  if (g->n % ALIGNMENT || g->k % ALIGNMENT) return "the sizes n and k are no multiples of 8";
+  if (g->a_pitch % ALIGNMENT || g->b_pitch % ALIGNMENT || g->d_pitch % ALIGNMENT)
+    return "a row starts at an address that TMA does not take";
+  if (g->a_batch_stride % ALIGNMENT || g->b_batch_stride % ALIGNMENT || g->d_batch_stride % ALIGNMENT)
+    return "a matrix starts at an address that TMA does not take";
+  if (g->m < 1 || g->n < 1 || g->k < 1 || g->batch < 1) return "a size is zero";
+  if (g->batch * g->m * g->n > INT32_MAX) return "the result has more than 2^31 elements";
+  return NULL;
+}
+
+static void set_launch(const writer_t *w, int multiprocessors, o3_gpu_kernel_t *kernel) {
+  int64_t tiles = (int64_t)w->row_tiles * w->column_tiles * w->g->batch;
+  int64_t places = (int64_t)multiprocessors * w->s->blocks;
+  kernel->grid[0] = (int)(w->s->split > 1 ? tiles * w->s->split : tiles < places ? tiles : places);
+  kernel->grid[1] = kernel->grid[2] = 1;
+  kernel->block = WARPGROUP * (1 + w->s->consumers);
+  kernel->cluster = w->s->split;
+  kernel->shared_bytes = shared_bytes(w->s);
+}
+
+o3_status_t o3_gemm_build(const o3_gemm_t *gemm, const o3_gemm_schedule_t *schedule, int multiprocessors,
+                          o3_gpu_kernel_t *kernel) {
+  writer_t w = {.g = gemm, .s = schedule, .kernel = kernel};
+  char stem[96];
+  *kernel = (o3_gpu_kernel_t){0};
+  w.a_bytes = schedule->consumers * ROWS * ROW_BYTES;
+  w.b_bytes = schedule->columns * ROW_BYTES;
+  w.row_tiles = ceil_div(gemm->m, schedule->consumers * ROWS);
+  w.column_tiles = ceil_div(gemm->n, schedule->columns);
+  w.k_blocks = ceil_div(ceil_div(gemm->k, BLOCK_K), schedule->split);
+  set_launch(&w, multiprocessors, kernel);
+  add_arguments(gemm, schedule, kernel);
+  snprintf(stem, sizeof(stem), "o3k_%s_gemm_%dx%dx%d__sm90a", mlir_type(gemm->element),
+           schedule->consumers * ROWS, schedule->columns, BLOCK_K);
+  return o3_kt_write(kernel, stem, write_module, &w);
+}

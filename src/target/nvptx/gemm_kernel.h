@@ -1,0 +1,55 @@
+/* Matrix products on warpgroups (sm_90a): D = epilogue(A B), f16 or bf16 operands, f32 sums.
+ *
+ *     D[b, m, n] = epilogue(sum over k of A[b, m, k] * B[b, k, n], extra operands at (b, m, n))
+ *
+ * A producer warp fills a ring of shared memory by TMA; one or two consumer warpgroups multiply 64 rows each,
+ * apply the epilogue to the sums in registers and store. Buffers: 0 is A, 1 is B, then the extra operands, D
+ * is the last.
+ */
+#ifndef O3_TARGET_NVPTX_GEMM_KERNEL_H
+#define O3_TARGET_NVPTX_GEMM_KERNEL_H
+
+#include "target/nvptx/kernel_text.h"
+
+enum { O3_GEMM_MAX_EXTRAS = 8 };
+
+/* An operand of the epilogue: element (b, m, n) lies at b * strides[0] + m * strides[1] + n * strides[2]. */
+typedef struct o3_gemm_extra {
+  o3_gpu_element_t element;
+  int64_t strides[3]; /* elements; 0 where it does not depend on the dimension */
+} o3_gemm_extra_t;
+
+typedef struct o3_gemm {
+  int64_t batch, m, n, k;
+  o3_gpu_element_t element, out;                          /* of A and B; of D */
+  bool b_by_rows;                                         /* B is [k, n], else [n, k] */
+  int64_t a_pitch, b_pitch, d_pitch;                      /* elements from a row to the next */
+  int64_t a_batch_stride, b_batch_stride, d_batch_stride; /* elements; 0: the same for all */
+  int num_extras;
+  o3_gemm_extra_t extras[O3_GEMM_MAX_EXTRAS];
+  /* Writes what becomes of a sum: values are scalars, |extras| of the extras' elements; gives the element of
+   * D as a value of |out|. NULL: the sum itself. Called once, inside a function of its own. */
+  int (*epilogue)(o3_kernel_text_t *t, void *context, int sum, const int *extras);
+  void *epilogue_context;
+} o3_gemm_t;
+
+typedef struct o3_gemm_schedule {
+  int consumers; /* warpgroups: rows of a tile / 64 */
+  int columns;   /* of a tile: a multiple of 64 up to 256; of 16 when B is [n, k] and D is stored directly */
+  int stages;
+  int split;            /* blocks of a cluster that share the sums over k: 1, 2, 4, 8 */
+  int blocks;           /* of the grid that run side by side on a multiprocessor */
+  int group_rows;       /* tiles of rows that are visited before the next tile of columns */
+  bool store_by_tensor; /* D by TMA from shared memory, else from registers */
+} o3_gemm_schedule_t;
+
+/* Why the family does not take the product; NULL when it does. Static text. */
+const char *o3_gemm_refuse(const o3_gemm_t *gemm);
+
+/* The schedule for a card of |multiprocessors| with |shared_bytes| a block. */
+o3_gemm_schedule_t o3_gemm_schedule(const o3_gemm_t *gemm, int multiprocessors, int shared_bytes);
+
+o3_status_t o3_gemm_build(const o3_gemm_t *gemm, const o3_gemm_schedule_t *schedule, int multiprocessors,
+                          o3_gpu_kernel_t *kernel) O3_MUST_USE;
+
+#endif

@@ -1,0 +1,69 @@
+/* A fast GPU kernel as a family gives it: its code as MLIR text and how the host launches it.
+ *
+ * The text is a module of the llvm, nvvm, arith, scf and vector dialects with one nvvm.kernel; ptx.h makes
+ * PTX of it. Arguments are device pointers and TMA tensor maps, in the order of |arguments|; each speaks of a
+ * buffer by its number. What the numbers stand for is the family's to say: for a fused kernel of the fuse
+ * stage they are the positions of the kernel function's arguments, the result being the last.
+ */
+#ifndef O3_TARGET_NVPTX_KERNEL_LAUNCH_H
+#define O3_TARGET_NVPTX_KERNEL_LAUNCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/status.h"
+
+/* Element types of kernels: name, MLIR type, bytes, CUtensorMapDataType, name in PTX and in kernels' names.
+ */
+typedef enum o3_gpu_element {
+#define O3_GPU_ELEMENT(id, mlir, bytes, tensor_map, ptx) O3_GPU_##id,
+#include "target/nvptx/gpu_elements.def"
+#undef O3_GPU_ELEMENT
+  O3_GPU_ELEMENTS
+} o3_gpu_element_t;
+
+typedef struct o3_gpu_element_info {
+  const char *mlir; /* "f16" */
+  int bytes;
+  int tensor_map; /* CUtensorMapDataType */
+  const char *ptx;
+} o3_gpu_element_info_t;
+
+const o3_gpu_element_info_t *o3_gpu_element_info(o3_gpu_element_t element);
+
+/* What cuTensorMapEncodeTiled is given: dimension 0 is the contiguous one. */
+enum { O3_GPU_MAP_RANK = 5 };
+typedef struct o3_gpu_tensor_map {
+  o3_gpu_element_t element;
+  int rank;
+  int64_t sizes[O3_GPU_MAP_RANK];   /* elements */
+  int64_t strides[O3_GPU_MAP_RANK]; /* bytes, multiples of 16; [0] is not used */
+  int32_t box[O3_GPU_MAP_RANK];     /* elements */
+  int swizzle;                      /* bytes: 0, 32, 64 or 128 */
+} o3_gpu_tensor_map_t;
+
+typedef enum o3_gpu_argument_kind { O3_GPU_ARG_POINTER, O3_GPU_ARG_TENSOR_MAP } o3_gpu_argument_kind_t;
+
+typedef struct o3_gpu_argument {
+  o3_gpu_argument_kind_t kind;
+  int buffer;
+  o3_gpu_tensor_map_t map;
+} o3_gpu_argument_t;
+
+enum { O3_GPU_MAX_ARGUMENTS = 16 };
+typedef struct o3_gpu_kernel {
+  char *name;                  /* of the function: o3k_<type>_<op>_<tile>__<arch>_<variant>; malloc'ed */
+  char *text;                  /* malloc'ed */
+  int grid[3], block, cluster; /* cluster: blocks along x, 1 for none */
+  int shared_bytes;            /* dynamic */
+  int num_arguments;
+  o3_gpu_argument_t arguments[O3_GPU_MAX_ARGUMENTS];
+} o3_gpu_kernel_t;
+
+void o3_gpu_kernel_deinit(o3_gpu_kernel_t *kernel);
+
+/* Appends an argument. */
+void o3_gpu_kernel_add_pointer(o3_gpu_kernel_t *kernel, int buffer);
+void o3_gpu_kernel_add_map(o3_gpu_kernel_t *kernel, int buffer, const o3_gpu_tensor_map_t *map);
+
+#endif

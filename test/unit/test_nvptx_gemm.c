@@ -1,0 +1,102 @@
+/* Warpgroup products as MLIR text: valid for every schedule, named by what they are, within the card's
+ * limits. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "ir/context.h"
+#include "target/nvptx/gemm_kernel.h"
+#include "unit.h"
+
+enum { MULTIPROCESSORS = 132, SHARED_BYTES = 232448 };
+
+static const int64_t SIZES[][3] = {{1, 8, 8},          {63, 64, 72},    {64, 64, 64},      {65, 136, 1000},
+                                   {128, 768, 3072},   {997, 1000, 40}, {2048, 4096, 512}, {8192, 128, 128},
+                                   {4096, 4096, 4096}, {12544, 64, 576}};
+
+static o3_gemm_t product(const int64_t size[3], bool by_rows, o3_gpu_element_t element,
+                         o3_gpu_element_t out) {
+  return (o3_gemm_t){.batch = 1,
+                     .m = size[0],
+                     .n = size[1],
+                     .k = size[2],
+                     .element = element,
+                     .out = out,
+                     .b_by_rows = by_rows,
+                     .a_pitch = size[2],
+                     .b_pitch = by_rows ? size[1] : size[2],
+                     .d_pitch = size[1]};
+}
+
+static int add_and_clip(o3_kernel_text_t *t, void *context, int sum, const int *extras) {
+  (void)context;
+  int bias = o3_kt_value(t, "arith.extf %%v%d : f16 to f32", extras[0]);
+  int biased = o3_kt_value(t, "arith.addf %%v%d, %%v%d : f32", sum, bias);
+  int zero = o3_kt_value(t, "arith.constant 0.0 : f32");
+  int clipped = o3_kt_value(t, "arith.maximumf %%v%d, %%v%d : f32", biased, zero);
+  return o3_kt_value(t, "arith.truncf %%v%d : f32 to f16", clipped);
+}
+
+static void check_text(MlirContext context, const o3_gemm_t *gemm, char **name) {
+  MlirModule module;
+  o3_gpu_kernel_t kernel;
+  assert_null(o3_gemm_refuse(gemm));
+  o3_gemm_schedule_t schedule = o3_gemm_schedule(gemm, MULTIPROCESSORS, SHARED_BYTES);
+  assert_ok(o3_gemm_build(gemm, &schedule, MULTIPROCESSORS, &kernel));
+  assert_true(kernel.shared_bytes <= SHARED_BYTES);
+  assert_true(kernel.grid[0] >= 1 && kernel.grid[0] % kernel.cluster == 0);
+  assert_ok(o3_ir_parse(context, kernel.text, strlen(kernel.text), kernel.name, &module));
+  assert_ok(o3_ir_verify(mlirModuleGetOperation(module)));
+  mlirModuleDestroy(module);
+  if (name) *name = strdup(kernel.name);
+  o3_gpu_kernel_deinit(&kernel);
+}
+
+static void test_texts_are_valid(void **state) {
+  MlirContext context;
+  (void)state;
+  assert_ok(o3_context_create(&context));
+  for (size_t i = 0; i < sizeof(SIZES) / sizeof(SIZES[0]); ++i) {
+    o3_gemm_t gemm =
+        product(SIZES[i], i % 2, i % 3 ? O3_GPU_F16 : O3_GPU_BF16, i % 4 ? O3_GPU_F16 : O3_GPU_F32);
+    check_text(context, &gemm, NULL);
+  }
+  o3_context_destroy(context);
+}
+
+static void test_epilogue_is_part_of_the_name(void **state) {
+  MlirContext context;
+  char *plain, *biased, *again;
+  (void)state;
+  assert_ok(o3_context_create(&context));
+  o3_gemm_t gemm = product(SIZES[4], true, O3_GPU_F16, O3_GPU_F16);
+  check_text(context, &gemm, &plain);
+  gemm.num_extras = 1;
+  gemm.extras[0] = (o3_gemm_extra_t){O3_GPU_F16, {0, 0, 1}};
+  gemm.epilogue = add_and_clip;
+  check_text(context, &gemm, &biased);
+  check_text(context, &gemm, &again);
+  assert_string_not_equal(plain, biased);
+  assert_string_equal(biased, again);
+  free(plain);
+  free(biased);
+  free(again);
+  o3_context_destroy(context);
+}
+
+static void test_refuses(void **state) {
+  (void)state;
+  o3_gemm_t gemm = product((int64_t[]){64, 60, 64}, false, O3_GPU_F16, O3_GPU_F16);
+  assert_string_equal(o3_gemm_refuse(&gemm), "the sizes n and k are no multiples of 8");
+  gemm = product((int64_t[]){64, 64, 64}, false, O3_GPU_F32, O3_GPU_F32);
+  assert_string_equal(o3_gemm_refuse(&gemm), "the warpgroup product takes f16 and bf16");
+  gemm = product((int64_t[]){64, 64, 64}, false, O3_GPU_F16, O3_GPU_F16);
+  gemm.a_pitch = 65;
+  assert_string_equal(o3_gemm_refuse(&gemm), "a row starts at an address that TMA does not take");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_texts_are_valid),
+                                     cmocka_unit_test(test_epilogue_is_part_of_the_name),
+                                     cmocka_unit_test(test_refuses)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -103,9 +103,23 @@ static bool has_own_loop(const o3_dep_generic_t *generic, int i, int k) {
   return false;
 }
 
+/* Whether one position of an input moves with a parallel loop and with a reduction. */
+static bool has_window(const o3_dep_generic_t *generic, int input) {
+  MlirAffineMap map = generic->maps[input];
+  for (int i = 0; i < (int)mlirAffineMapGetNumResults(map); ++i) {
+    MlirAffineExpr expr = mlirAffineMapGetResult(map, i);
+    bool used[2] = {false, false};
+    for (int d = 0; d < generic->num_dims; ++d)
+      used[generic->reduction[d]] |= mlirAffineExprIsFunctionOfDim(expr, d);
+    if (used[0] && used[1]) return true;
+  }
+  return false;
+}
+
 static bool is_contraction(const o3_dep_generic_t *generic) {
-  return generic->num_inputs == 2 && is_reduced(generic, 0) && is_reduced(generic, 1) &&
-         has_own_loop(generic, 0, 1) && has_own_loop(generic, 1, 0);
+  if (generic->num_inputs != 2 || !is_reduced(generic, 0) || !is_reduced(generic, 1)) return false;
+  bool outer = has_own_loop(generic, 0, 1) && has_own_loop(generic, 1, 0);
+  return outer || has_window(generic, 0);
 }
 
 o3_dep_kind_t o3_dep_generic_kind(const o3_dep_generic_t *generic) {

@@ -21,8 +21,8 @@ typedef enum o3_dep_kind {
   O3_DEP_MAP,         /* linalg.generic, one result, all loops parallel, the result's old value is not read */
   O3_DEP_FILL,        /* a map that yields one scalar from outside everywhere */
   O3_DEP_REDUCTION,   /* linalg.generic with reduction loops */
-  O3_DEP_CONTRACTION, /* the same, of two inputs that both walk a parallel loop of their own: an outer product
-                       */
+  O3_DEP_CONTRACTION, /* the same, of two inputs: both walk a parallel loop of their own, as in an outer
+                         product, or the first is read through a window, as in a depthwise convolution */
   O3_DEP_VIEW,        /* reshapes: the same elements in the same order */
   O3_DEP_SLICE,       /* tensor.extract_slice */
   O3_DEP_EMPTY,       /* tensor.empty */

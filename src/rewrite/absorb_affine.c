@@ -10,10 +10,25 @@
 #include "rewrite/passes.h"
 #include "rewrite/rewrite_ir.h"
 
+/* How many ops a computation from constants may be deep: BatchNormalization's factor and sum are five. */
+enum { MAX_CONSTANT_DEPTH = 12 };
+
+/* A constant, or what will be folded to one: long ones are not computed before layouts are chosen. */
+static bool is_constant(MlirValue value, int depth) {
+  MlirOperation def = o3_value_def(value);
+  if (mlirOperationIsNull(def) || depth > MAX_CONSTANT_DEPTH) return false;
+  if (o3_op_is(def, "o3.constant")) return true;
+  if (!o3_op_is_pure(def) || mlirOperationGetNumOperands(def) == 0) return false;
+  for (intptr_t i = 0; i < mlirOperationGetNumOperands(def); ++i) {
+    if (!is_constant(mlirOperationGetOperand(def, i), depth + 1)) return false;
+  }
+  return true;
+}
+
 /* The constant |value| holds one number for each of |channels| in dimension 1 of a tensor of rank |rank|, or
  * a single number. */
 static bool is_per_channel(MlirValue value, int rank, int64_t channels) {
-  if (!o3_op_is(o3_value_def(value), "o3.constant")) return false;
+  if (!is_constant(value, 0)) return false;
   MlirType type = mlirValueGetType(value);
   int own = o3_type_rank(type), axis = 1 - (rank - own);
   if (own > rank) return false;

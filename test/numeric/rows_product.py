@@ -98,6 +98,12 @@ for inputs, outputs in [(1, 31), (17, 5), (31, 64), (64, 33)]:
 R("t = Conv(x0, x1) u = Conv <group=48, pads=[1,1,1,1]> (t, x2) "
   "s = Sigmoid(u) v = Mul(u, s) w = Conv(v, x3) y0 = Add(w, t)",
   ["N,16,H,W", W("48,16,1,1"), W("48,1,3,3"), W("48,48,1,1")], BLOCKS, F32, _tol=64)
+R("t = Conv <group=17, pads=[1,1,1,1], strides=[2,1]> (x0, x1) u = BatchNormalization(t, x2, x3, x4, x5) "
+  "y0 = Clip(u, x6, x7)",
+  ["N,17,H,W", W("17,1,3,3"), W("17"), W("17"), W("17"), W("17", "positive"), C(0.0, "f32"), C(6.0, "f32")], IMAGE, F32,
+  _tol=64)
+R("t = Conv <group=272, pads=[2,2,2,2]> (x0, x1) u = BatchNormalization(t, x2, x3, x4, x5) y0 = Relu(u)",
+  ["N,272,H,W", W("272,1,5,5"), W("272"), W("272"), W("272"), W("272", "positive")], IMAGE[:3], F32, _tol=64)
 R("t = Conv(x0, x1) p = GlobalAveragePool(t) q = Conv(p, x2) s = Sigmoid(q) y0 = Mul(t, s)",
   ["N,3,H,W", W("20,3,1,1"), W("20,20,1,1")], BLOCKS, F32, _tol=64)
 R("t = Conv(x0, x1) u = Conv(x0, x2) c = Concat <axis=1> (t, u) y0 = MaxPool <kernel_shape=[3,2], pads=[1,0,1,1]> (c)",

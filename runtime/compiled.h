@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define O3RT_FORMAT 1u /* bumped whenever a struct below changes */
+#define O3RT_FORMAT 2u /* bumped whenever a struct below changes */
 
 /* One dimension: |size| >= 0 is static; -1 is symbolic, and |symbol| is then the index of its name
  * in o3rt_model_t.symbols, or -1 when the size is known only after a run. An input's dimension with
@@ -42,6 +42,14 @@ typedef struct o3rt_memref {
   int64_t offset;
   int64_t sizes_and_strides[]; /* rank sizes, then rank strides */
 } o3rt_memref_t;
+
+/* A row of the table that profiles are told by; see o3_kernel_info_t of include/o3/model.h. */
+typedef struct o3rt_kernel {
+  const char *name, *kind;
+  const char *const *nodes; /* |num_nodes| of them */
+  int32_t num_nodes;
+  int32_t reserved;
+} o3rt_kernel_t;
 
 typedef struct o3rt_session o3rt_session_t;
 
@@ -70,6 +78,9 @@ typedef struct o3rt_model {
   const char *const *guards;  /* sentences that explain each guard, e.g. "node 'Add_3': N must equal M" */
   o3rt_check_fn_t check;      /* NULL when num_guards is 0 */
   o3rt_run_fn_t run;
+  const o3rt_kernel_t *kernels; /* |num_kernels| of them */
+  int32_t num_kernels;
+  int32_t reserved;
 } o3rt_model_t;
 
 /* CPU features: F(enumerator, bit, LLVM's feature name). */
@@ -105,6 +116,10 @@ void o3rt_free(o3rt_session_t *session, void *memory);
 /* Ends the run with an error; |message| is a constant text such as "node 'Gather_7': index out of
  * range". Does not return. Outside parallel bodies only. */
 void o3rt_fail(o3rt_session_t *session, const char *message);
+
+/* Kernel number |kernel| starts; the one before has ended (a run's end ends the last). |operations| and
+ * |bytes| are what it is about to do, see o3_kernel_sample_t. Outside parallel bodies only. */
+void o3rt_kernel_begin(o3rt_session_t *session, int32_t kernel, int64_t operations, int64_t bytes);
 
 /* Calls body(context, begin, end) on disjoint ranges that cover [0, count), on the session's threads,
  * and returns when all are done. |grain| is the least number of iterations worth a thread (>= 1).

@@ -34,6 +34,10 @@ void o3rt_fail(o3rt_session_t *session, const char *message) {
   escape(session, O3_ERROR_RUN);
 }
 
+void o3rt_kernel_begin(o3rt_session_t *session, int32_t kernel, int64_t operations, int64_t bytes) {
+  if (session->profile) o3rt_profile_begin(session->profile, kernel, operations, bytes);
+}
+
 void o3rt_parallel_for(o3rt_session_t *session, o3rt_body_fn_t body, void *context, int64_t count,
                        int64_t grain) {
   o3rt_pool_run(session->pool, body, context, count, grain);

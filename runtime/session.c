@@ -118,6 +118,7 @@ void o3rt_session_destroy(o3_session_t *base) {
   o3rt_session_t *session = (o3rt_session_t *)base;
   o3rt_pool_destroy(session->pool);
   o3rt_memory_deinit(&session->memory);
+  o3rt_profile_destroy(session->profile);
   free(session->symbols);
   free(session->inputs);
   free(session->outputs);
@@ -191,7 +192,9 @@ o3_code_t o3rt_session_run(o3_session_t *base, const o3_tensor_t *inputs, int32_
       !check_guards(session))
     return O3_ERROR_INVALID_ARGUMENT;
   o3rt_memory_recycle(&session->memory);
+  if (session->profile) o3rt_profile_start(session->profile);
   o3_code_t code = run_compiled(session);
+  if (session->profile) o3rt_profile_end(session->profile);
   if (code != O3_OK) return code;
   if (!o3rt_results_check(session, outputs)) return O3_ERROR_INVALID_ARGUMENT;
   code = stage_results(session);

@@ -8,6 +8,7 @@
 #include "../include/o3/model.h"
 #include "compiled.h"
 #include "error_text.h"
+#include "profile.h"
 #include "session_memory.h"
 #include "thread_pool.h"
 
@@ -21,6 +22,7 @@ struct o3rt_session {
   jmp_buf escape; /* back to session_run; valid while compiled code runs */
   o3_code_t failure;
   o3rt_text_t error;
+  o3rt_profile_t *profile; /* NULL: off */
 };
 
 /* The table that every model points to; the compiler emits {&o3rt_api, &o3rt_compiled_model}. */

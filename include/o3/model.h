@@ -27,7 +27,7 @@
 extern "C" {
 #endif
 
-#define O3_MODEL_ABI 1u
+#define O3_MODEL_ABI 2u
 #define O3_MAX_RANK  16
 
 typedef enum o3_code {
@@ -81,7 +81,27 @@ typedef struct o3_model_info {
   int32_t opt_level;
   int32_t num_inputs, num_outputs;
   uint64_t constant_bytes; /* weights */
+  int32_t num_kernels;
 } o3_model_info_t;
+
+/* A kernel: what the model does in one piece, made of nodes of the model file. */
+typedef struct o3_kernel_info {
+  const char *name; /* "k3_contraction_Conv_5" */
+  const char *kind; /* "contraction", "rows", "elementwise", "movement"; unfused: "reduction", "loop" */
+  int32_t num_nodes;
+  const char *const *nodes; /* names in the model file */
+} o3_kernel_info_t;
+
+/* What a kernel did in a run. */
+typedef struct o3_kernel_sample {
+  int64_t calls;       /* 0: not reached */
+  int64_t nanoseconds; /* of all calls */
+  double operations;   /* arithmetic ones; a multiplication and an addition are two, an exponential is one */
+  double bytes;        /* of what it reads and of what it writes, each counted once a call */
+} o3_kernel_sample_t;
+
+/* For o3_session_kernel: the part of a run outside of all kernels. */
+#define O3_NO_KERNEL (-1)
 
 typedef struct o3_session_options {
   int32_t threads; /* the caller included; 0: one for each CPU that the process may use; at most 1024 */
@@ -101,6 +121,9 @@ typedef struct o3_model_api {
   size_t (*session_memory)(const o3_session_t *);
   void (*session_destroy)(o3_session_t *);
   const char *(*last_error)(void);
+  o3_code_t (*kernel_info)(const o3_model_t *, int32_t, o3_kernel_info_t *);
+  o3_code_t (*session_profile)(o3_session_t *, int32_t);
+  o3_code_t (*session_kernel)(const o3_session_t *, int32_t, o3_kernel_sample_t *);
 } o3_model_api_t;
 
 struct o3_model {
@@ -164,8 +187,27 @@ static inline void o3_session_destroy(o3_session_t *session) {
   if (session) session->api->session_destroy(session);
 }
 
-/* Why this thread's last o3_session_create, o3_input_info or o3_output_info failed; "" when it did not. Valid
- * until its next such call. */
+/* Kernel |index| of the model's num_kernels, in the order of a run. INVALID_ARGUMENT when it is out of range.
+ */
+static inline o3_code_t o3_kernel_info(const o3_model_t *model, int32_t index, o3_kernel_info_t *info) {
+  return model->api->kernel_info(model, index, info);
+}
+
+/* Whether the session's next runs measure each kernel (|on| not 0; off at first). Costs two readings of the
+ * clock a kernel; while off, a call and a test. OUT_OF_MEMORY leaves it as it was. */
+static inline o3_code_t o3_session_profile(o3_session_t *session, int32_t on) {
+  return session->api->session_profile(session, on);
+}
+
+/* What kernel |index|, or O3_NO_KERNEL, did in the session's last run. INVALID_ARGUMENT when |index| is out
+ * of range or the session does not measure. */
+static inline o3_code_t o3_session_kernel(const o3_session_t *session, int32_t index,
+                                          o3_kernel_sample_t *sample) {
+  return session->api->session_kernel(session, index, sample);
+}
+
+/* Why this thread's last o3_session_create, o3_input_info, o3_output_info, o3_kernel_info, o3_session_profile
+ * or o3_session_kernel failed; "" when it did not. Valid until its next such call. */
 static inline const char *o3_last_error(const o3_model_t *model) { return model->api->last_error(); }
 
 #ifdef __cplusplus

@@ -59,6 +59,7 @@ static o3_status_t define_runtime(LLVMOrcLLJITRef jit) {
                {"o3rt_alloc", (void (*)(void))o3rt_alloc},
                {"o3rt_free", (void (*)(void))o3rt_free},
                {"o3rt_fail", (void (*)(void))o3rt_fail},
+               {"o3rt_kernel_begin", (void (*)(void))o3rt_kernel_begin},
                {"o3rt_parallel_for", (void (*)(void))o3rt_parallel_for}};
   for (size_t i = 0; i < sizeof(CALLS) / sizeof(CALLS[0]); ++i)
     O3_TRY(define(jit, CALLS[i].name, (const void *)(uintptr_t)CALLS[i].function));

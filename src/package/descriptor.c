@@ -85,6 +85,19 @@ static LLVMValueRef tensors(const emitter_t *e, const o3_interface_tensor_t *val
   return array(e, items, count);
 }
 
+static LLVMValueRef kernels(const emitter_t *e, const o3_kernel_table_t *table) {
+  LLVMValueRef *items = O3_ARENA_ARRAY(e->arena, LLVMValueRef, (size_t)table->count + 1);
+  if (!items) return NULL;
+  for (int i = 0; i < table->count; ++i) {
+    const o3_kernel_row_t *row = &table->rows[i];
+    LLVMValueRef fields[] = {text(e, row->name), text(e, row->kind), texts(e, row->nodes, row->num_nodes),
+                             int32(e, row->num_nodes), int32(e, 0)};
+    if (!fields[2]) return NULL;
+    items[i] = record(e, fields, COUNT(fields));
+  }
+  return array(e, items, table->count);
+}
+
 static LLVMValueRef compiled_model(const emitter_t *e, const o3_descriptor_t *d) {
   const o3_interface_t *face = d->interface;
   LLVMTypeRef function = LLVMFunctionType(LLVMVoidTypeInContext(e->context), NULL, 0, false);
@@ -112,7 +125,10 @@ static LLVMValueRef compiled_model(const emitter_t *e, const o3_descriptor_t *d)
                            texts(e, face->symbols, face->num_symbols),
                            texts(e, face->guards, face->num_guards),
                            check,
-                           run};
+                           run,
+                           kernels(e, d->kernels),
+                           int32(e, d->kernels->count),
+                           int32(e, 0)};
   for (size_t i = 0; i < COUNT(fields); ++i)
     if (!fields[i]) return NULL;
   return record(e, fields, COUNT(fields));

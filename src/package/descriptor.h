@@ -3,9 +3,11 @@
 #define O3_PACKAGE_DESCRIPTOR_H
 
 #include "package/interface.h"
+#include "package/kernel_table.h"
 
 typedef struct o3_descriptor {
   const o3_interface_t *interface;
+  const o3_kernel_table_t *kernels;
   const char *prefix; /* a C identifier: the exported function is <prefix>_model */
   const char *name, *target, *build_id, *producer;
   int opt_level;

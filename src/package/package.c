@@ -67,12 +67,15 @@ static o3_status_t publish(o3_arena_t *arena, const o3_package_t *package) {
 o3_status_t o3_package(o3_pass_env_t *env, MlirModule module, const o3_package_t *package) {
   o3_workspace_t *workspace = package->workspace;
   o3_weight_list_t weights;
+  o3_kernel_table_t kernels;
+  O3_TRY(o3_kernel_table_read(env->arena, module, &kernels));
   O3_TRY(o3_weight_list_read(env->arena, module, env->weights, &weights));
   O3_TRY(o3_weights_object_write(o3_workspace_path(workspace, O3_WORK_FILE_WEIGHTS), &weights));
   O3_TRY(o3_workspace_write(workspace, O3_WORK_FILE_MODEL, package->object->data, package->object->size));
   char build_id[O3_BUILD_ID_LENGTH + 1];
   identify(package, &weights, env->opt_level, build_id);
   o3_descriptor_t descriptor = {.interface = package->interface,
+                                .kernels = &kernels,
                                 .prefix = package->link.prefix,
                                 .name = package->name,
                                 .target = package->target->name,

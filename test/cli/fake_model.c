@@ -4,7 +4,8 @@
  * sum(ids/0), yes: bool [N] = mask
  *
  * Macros change it: FAKE_PREFIX (symbol prefix), FAKE_ABI, FAKE_FLAKY (y counts its runs), FAKE_NO_SESSION
- * (needs a CPU feature that is missing), FAKE_LOST (an output without data). */
+ * (needs a CPU feature that is missing), FAKE_LOST (an output without data), FAKE_KERNELS (two
+ * kernels to profile). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,11 @@
 #endif
 #ifndef FAKE_ABI
 #define FAKE_ABI O3_MODEL_ABI
+#endif
+#ifdef FAKE_KERNELS
+#define NUM_KERNELS 2
+#else
+#define NUM_KERNELS 0
 #endif
 #define JOIN2(a, b) a##b
 #define JOIN(a, b)  JOIN2(a, b)
@@ -38,7 +44,7 @@ static const o3_tensor_info_t outputs[] = {{"y/1", O3_FLOAT32, 2, {-1, 3}, {"N"}
 
 static void model_info(const o3_model_t *model, o3_model_info_t *info) {
   (void)model;
-  *info = (o3_model_info_t){"fake", "x86-64", "0123abcd", "hand", 2, 3, 3, 1234};
+  *info = (o3_model_info_t){"fake", "x86-64", "0123abcd", "hand", 2, 3, 3, 1234, NUM_KERNELS};
 }
 
 static o3_code_t input_info(const o3_model_t *model, int32_t index, o3_tensor_info_t *info) {
@@ -129,9 +135,33 @@ static const char *last_error(void) {
   return "the model needs the CPU feature avx99, which this machine lacks";
 }
 
-static const o3_model_api_t api = {FAKE_ABI,        model_info,  input_info,    output_info,
-                                   session_create,  session_run, session_error, session_memory,
-                                   session_destroy, last_error};
+static const char *const nodes[] = {"MatMul_0", "Add_1", "Softmax_2"};
+
+static o3_code_t kernel_info(const o3_model_t *m, int32_t index, o3_kernel_info_t *info) {
+  (void)m;
+  if (index < 0 || index >= NUM_KERNELS) return O3_ERROR_INVALID_ARGUMENT;
+  *info = index ? (o3_kernel_info_t){"k1_rows_Softmax_2", "rows", 1, nodes + 2}
+                : (o3_kernel_info_t){"k0_contraction_MatMul_0", "contraction", 2, nodes};
+  return O3_OK;
+}
+
+static o3_code_t session_profile(o3_session_t *session, int32_t on) {
+  (void)session, (void)on;
+  return O3_OK;
+}
+
+/* Always the same figures: kernel 0 takes 3 ms, kernel 1 takes 1 ms in two calls. */
+static o3_code_t session_kernel(const o3_session_t *session, int32_t index, o3_kernel_sample_t *sample) {
+  (void)session;
+  *sample = index == 0   ? (o3_kernel_sample_t){1, 3000000, 6e6, 3e6}
+            : index == 1 ? (o3_kernel_sample_t){2, 1000000, 0, 1e6}
+                         : (o3_kernel_sample_t){1, 0, 0, 0};
+  return O3_OK;
+}
+
+static const o3_model_api_t api = {
+    FAKE_ABI,       model_info,      input_info, output_info, session_create,  session_run,   session_error,
+    session_memory, session_destroy, last_error, kernel_info, session_profile, session_kernel};
 static const o3_model_t model = {&api, NULL};
 
 const o3_model_t *JOIN(FAKE_PREFIX, _model)(void);

@@ -20,7 +20,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 BUILD = os.environ.get("O3_BUILD", os.path.join(ROOT, "build"))
 
 MAX_RANK = 16
-ABI = 1
+ABI = 2
 # o3_dtype_t, which has ONNX's numbers.
 DTYPES = {1: np.float32, 2: np.uint8, 3: np.int8, 4: np.uint16, 5: np.int16, 6: np.int32, 7: np.int64, 9: np.bool_,
           10: np.float16, 11: np.float64, 12: np.uint32, 13: np.uint64, 16: ml_dtypes.bfloat16}
@@ -49,7 +49,7 @@ class TensorInfo(ctypes.Structure):
 class ModelInfo(ctypes.Structure):
     _fields_ = [("name", ctypes.c_char_p), ("target", ctypes.c_char_p), ("build_id", ctypes.c_char_p),
                 ("producer", ctypes.c_char_p), ("opt_level", ctypes.c_int32), ("num_inputs", ctypes.c_int32),
-                ("num_outputs", ctypes.c_int32), ("constant_bytes", ctypes.c_uint64)]
+                ("num_outputs", ctypes.c_int32), ("constant_bytes", ctypes.c_uint64), ("num_kernels", ctypes.c_int32)]
 
 
 class SessionOptions(ctypes.Structure):
@@ -68,6 +68,9 @@ FUNCTIONS = [
     ("session_memory", ctypes.c_size_t, [POINTER]),
     ("session_destroy", None, [POINTER]),
     ("last_error", ctypes.c_char_p, []),
+    ("kernel_info", ctypes.c_int, [POINTER, ctypes.c_int32, POINTER]),
+    ("session_profile", ctypes.c_int, [POINTER, ctypes.c_int32]),
+    ("session_kernel", ctypes.c_int, [POINTER, ctypes.c_int32, POINTER]),
 ]
 
 

@@ -38,6 +38,7 @@ static const char CODE[] =
 
 static const char MODULE[] =
     "module attributes {"
+    "  o3.kernels = [{name = \"k0\", kind = \"rows\", nodes = [\"Softmax_0\", \"Mul_1\"]}],"
     "  o3.weights = [{symbol = \"o3w_first\", value = dense<[1.0, 2.0, 3.0]> : tensor<3xf32>},"
     "                {symbol = \"o3w_second\", value = dense<[5.0, 6.0]> : tensor<2xf32>}],"
     "  o3.interface = {"
@@ -137,7 +138,18 @@ static int count_files(const char *folder) {
   return count;
 }
 
+static void check_kernels(const o3_model_t *model) {
+  o3_kernel_info_t kernel;
+  assert_int_equal(o3_kernel_info(model, 0, &kernel), O3_OK);
+  assert_string_equal(kernel.name, "k0");
+  assert_string_equal(kernel.kind, "rows");
+  assert_int_equal(kernel.num_nodes, 2);
+  assert_string_equal(kernel.nodes[1], "Mul_1");
+  assert_int_equal(o3_kernel_info(model, 1, &kernel), O3_ERROR_INVALID_ARGUMENT);
+}
+
 static void check_info(const o3_model_t *model) {
+  check_kernels(model);
   o3_model_info_t info;
   o3_tensor_info_t x, y;
   o3_model_info(model, &info);

@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -499,7 +500,7 @@ static void test_create_errors(void **state) {
   o3rt_model_t other = kDoubleCompiled;
   other.format = 77;
   expect_refused(&other, NULL, O3_ERROR_UNSUPPORTED,
-                 "model 'double' has format 77, the runtime linked into it has 1: models of two compiler "
+                 "model 'double' has format 77, the runtime linked into it has 2: models of two compiler "
                  "versions were mixed in one static link");
 }
 
@@ -529,6 +530,61 @@ static void test_cpu_features(void **state) {
   expect_refused(
       &future, NULL, O3_ERROR_UNSUPPORTED,
       "this model was compiled for x86-64-v9 and needs sse3, feature 63; this CPU lacks feature 63");
+}
+
+// ---- busy: two kernels, the second called twice, the first slow ----
+
+static void run_busy(o3rt_session_t *session, o3rt_memref_t *const *inputs, o3rt_memref_t *const *outputs) {
+  (void)inputs, (void)outputs;
+  o3rt_kernel_begin(session, 0, 1000, 64);
+  nanosleep(&(struct timespec){.tv_nsec = 3000000}, NULL);
+  o3rt_kernel_begin(session, 1, 10, 1);
+  o3rt_kernel_begin(session, 1, 20, 2);
+}
+
+static const char *const kBusyNodes[] = {"Conv_0", "Relu_1"};
+static const o3rt_kernel_t kBusyKernels[] = {
+    {.name = "k0", .kind = "contraction", .nodes = kBusyNodes, .num_nodes = 2},
+    {.name = "k1", .kind = "rows"}};
+static const o3rt_model_t kBusyCompiled = {
+    .format = O3RT_FORMAT, .name = "busy", .run = run_busy, .kernels = kBusyKernels, .num_kernels = 2};
+static const o3_model_t kBusy = {&o3rt_api, &kBusyCompiled};
+
+static void expect_work(const o3_session_t *session, int32_t kernel, int64_t calls, double operations,
+                        double bytes) {
+  o3_kernel_sample_t sample;
+  assert_int_equal(o3_session_kernel(session, kernel, &sample), O3_OK);
+  assert_int_equal(sample.calls, calls);
+  assert_true(sample.operations == operations && sample.bytes == bytes);
+  assert_true(sample.nanoseconds >= 0);
+}
+
+static void test_profile(void **state) {
+  (void)state;
+  o3_kernel_info_t info;
+  o3_kernel_sample_t sample;
+  o3_session_t *session = create_session(&kBusy, 1);
+  assert_int_equal(o3_kernel_info(&kBusy, 0, &info), O3_OK);
+  assert_string_equal(info.kind, "contraction");
+  assert_string_equal(info.nodes[1], "Relu_1");
+  assert_int_equal(o3_kernel_info(&kBusy, 2, &info), O3_ERROR_INVALID_ARGUMENT);
+  assert_string_equal(o3_last_error(&kBusy), "there is no kernel 2: the model has 2");
+  assert_int_equal(o3_session_run(session, NULL, 0, NULL, 0), O3_OK);
+  assert_int_equal(o3_session_kernel(session, 0, &sample), O3_ERROR_INVALID_ARGUMENT);
+  assert_string_equal(o3_last_error(&kBusy), "the session does not measure kernels: o3_session_profile");
+  assert_int_equal(o3_session_profile(session, 1), O3_OK);
+  for (int run = 0; run < 2; ++run) {
+    assert_int_equal(o3_session_run(session, NULL, 0, NULL, 0), O3_OK);
+    expect_work(session, 0, 1, 1000, 64);
+    expect_work(session, 1, 2, 30, 3);
+    expect_work(session, O3_NO_KERNEL, 1, 0, 0);
+  }
+  assert_int_equal(o3_session_kernel(session, 0, &sample), O3_OK);
+  assert_true(sample.nanoseconds >= 3000000);
+  assert_int_equal(o3_session_kernel(session, 2, &sample), O3_ERROR_INVALID_ARGUMENT);
+  assert_int_equal(o3_session_profile(session, 0), O3_OK);
+  assert_int_equal(o3_session_kernel(session, 0, &sample), O3_ERROR_INVALID_ARGUMENT);
+  o3_session_destroy(session);
 }
 
 static void test_dtypes(void **state) {
@@ -570,6 +626,7 @@ int main(void) {
       cmocka_unit_test(test_out_of_memory),
       cmocka_unit_test(test_create_errors),
       cmocka_unit_test(test_cpu_features),
+      cmocka_unit_test(test_profile),
       cmocka_unit_test(test_dtypes),
       cmocka_unit_test(test_long_text_is_cut),
   };

@@ -19,7 +19,7 @@ typedef struct amount {
 static const amount_t bench_amount = {.least = 10, .most = 1000000, .budget_ms = 2000};
 static const amount_t warmup_amount = {.least = 3, .most = 1000000, .budget_ms = 200};
 
-static double now_ms(void) {
+double o3_run_now_ms(void) {
   struct timespec time;
   clock_gettime(CLOCK_MONOTONIC, &time);
   return (double)time.tv_sec * 1e3 + (double)time.tv_nsec * 1e-6;
@@ -78,13 +78,13 @@ static o3_status_t durations_push(durations_t *durations, double value) {
 
 static o3_status_t time_runs(const o3_run_binding_t *binding, const amount_t *amount,
                              durations_t *durations) {
-  const double start = now_ms();
+  const double start = o3_run_now_ms();
   for (double begin = start; durations->count < amount->least ||
                              (durations->count < amount->most && begin - start < amount->budget_ms);) {
     O3_TRY(o3_run_execute_once(binding));
-    const double end = now_ms();
+    const double end = o3_run_now_ms();
     O3_TRY(durations_push(durations, end - begin));
-    begin = now_ms();
+    begin = o3_run_now_ms();
   }
   return NULL;
 }
@@ -92,8 +92,10 @@ static o3_status_t time_runs(const o3_run_binding_t *binding, const amount_t *am
 /* Exactly |runs| runs. */
 static amount_t exactly(int64_t runs) { return (amount_t){.least = runs, .most = runs}; }
 
-static o3_status_t warm_up(const o3_run_binding_t *binding, int64_t runs, int64_t *done) {
+o3_status_t o3_run_execute_warmup(const o3_run_binding_t *binding, const o3_run_options_t *options,
+                                  int64_t *done) {
   durations_t durations = {0};
+  const int64_t runs = options->warmup;
   const amount_t amount = runs >= 0 ? exactly(runs) : warmup_amount;
   o3_status_t status = time_runs(binding, &amount, &durations);
   *done = durations.count;
@@ -105,7 +107,7 @@ o3_status_t o3_run_execute_bench(const o3_run_binding_t *binding, const o3_run_o
                                  o3_run_times_t *times) {
   durations_t durations = {0};
   const amount_t amount = options->bench.value ? exactly(options->bench.value) : bench_amount;
-  O3_TRY(warm_up(binding, options->warmup, &times->warmup));
+  O3_TRY(o3_run_execute_warmup(binding, options, &times->warmup));
   o3_status_t status = time_runs(binding, &amount, &durations);
   if (!status) o3_run_times_init(durations.items, durations.count, times);
   free(durations.items);

@@ -25,6 +25,12 @@ o3_status_t o3_run_execute_once(const o3_run_binding_t *binding) O3_MUST_USE;
 o3_status_t o3_run_execute_repeat(const o3_run_binding_t *binding, const o3_run_slots_t *first, int64_t times)
     O3_MUST_USE;
 
+double o3_run_now_ms(void); /* of a steady clock */
+
+/* Runs as --warmup says, and how often. */
+o3_status_t o3_run_execute_warmup(const o3_run_binding_t *binding, const o3_run_options_t *options,
+                                  int64_t *done) O3_MUST_USE;
+
 /* Warms up and times as --bench and --warmup say. */
 o3_status_t o3_run_execute_bench(const o3_run_binding_t *binding, const o3_run_options_t *options,
                                  o3_run_times_t *times) O3_MUST_USE;

@@ -173,6 +173,43 @@ static void print_times(o3_strbuf_t *text, const o3_run_times_t *times) {
   o3_strbuf_puts(text, "}");
 }
 
+static void print_kernel(o3_strbuf_t *text, const o3_run_kernel_t *kernel) {
+  o3_strbuf_puts(text, "{\"name\": ");
+  print_string(text, kernel->info.name);
+  print_text_field(text, "kind", kernel->info.kind);
+  print_key(text, "nodes");
+  o3_strbuf_puts(text, "[");
+  for (int32_t i = 0; i < kernel->info.num_nodes; ++i) {
+    if (i) o3_strbuf_puts(text, ", ");
+    print_string(text, kernel->info.nodes[i]);
+  }
+  o3_strbuf_puts(text, "]");
+  print_number_field(text, "ms", kernel->ms);
+  print_number_field(text, "share", kernel->share);
+  print_integer_field(text, "calls", kernel->sample.calls);
+  print_number_field(text, "operations", kernel->sample.operations);
+  print_number_field(text, "bytes", kernel->sample.bytes);
+  print_number_field(text, "gflops", kernel->flops * 1e-9);
+  print_number_field(text, "gbytes", kernel->bytes * 1e-9);
+  o3_strbuf_puts(text, "}");
+}
+
+void o3_run_json_profile(o3_strbuf_t *text, const o3_run_profile_t *profile) {
+  print_key(text, "profile");
+  o3_strbuf_printf(text, "{\"runs\": %" PRId64, profile->runs);
+  print_integer_field(text, "threads", profile->threads);
+  print_number_field(text, "median_ms", profile->run_ms);
+  print_number_field(text, "peak_gflops", profile->peaks.fma_flops * 1e-9);
+  print_number_field(text, "copy_gbytes", profile->peaks.copy_bytes * 1e-9);
+  print_key(text, "kernels");
+  o3_strbuf_puts(text, "[");
+  for (int32_t i = 0; i <= profile->num_kernels; ++i) {
+    if (i) o3_strbuf_puts(text, ", ");
+    print_kernel(text, &profile->kernels[i]);
+  }
+  o3_strbuf_puts(text, "]}");
+}
+
 void o3_run_json_result(o3_strbuf_t *text, const o3_run_result_t *result, const o3_run_options_t *options) {
   o3_strbuf_printf(text, "{\"ok\": %s", result->num_failed ? "false" : "true");
   print_text_field(text, "inputs_dir", result->inputs_dir);
@@ -185,5 +222,6 @@ void o3_run_json_result(o3_strbuf_t *text, const o3_run_result_t *result, const 
   }
   o3_strbuf_puts(text, "]");
   if (result->timed) print_times(text, &result->times);
+  if (result->profile) o3_run_json_profile(text, result->profile);
   o3_strbuf_puts(text, "}");
 }

@@ -120,7 +120,11 @@ static o3_status_t execute_set(run_t *run, const o3_run_set_t *where, set_run_t 
   O3_TRY(assess(run, set));
   if (options->save) O3_TRY(o3_run_save(options->save, &set->results, run->arena));
   set->result.timed = options->bench.given;
-  return set->result.timed ? o3_run_execute_bench(&binding, options, &set->result.times) : NULL;
+  if (set->result.timed) O3_TRY(o3_run_execute_bench(&binding, options, &set->result.times));
+  if (!options->profile.given) return NULL;
+  set->result.profile = O3_ARENA_ARRAY(run->arena, o3_run_profile_t, 1);
+  O3_TRY_ALLOC(set->result.profile);
+  return o3_run_profile_make(&run->model, &binding, options, run->arena, set->result.profile);
 }
 
 static o3_status_t run_set(run_t *run, size_t index) {

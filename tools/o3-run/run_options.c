@@ -235,7 +235,8 @@ o3_status_t o3_run_options_parse(int argc, char **argv, o3_arena_t *arena, o3_ru
 bool o3_run_options_want_run(const o3_run_options_t *options) {
   const size_t files = options->inputs.count + options->inputs_dirs.count + options->expects.count +
                        options->expect_dirs.count + options->test_dirs.count;
-  return files || options->random.given || options->bench.given || options->save || options->repeat > 1;
+  return files || options->random.given || options->bench.given || options->profile.given || options->save ||
+         options->repeat > 1;
 }
 
 static void print_option(FILE *stream, const option_row_t *row) {
@@ -267,7 +268,8 @@ void o3_run_options_print_help(FILE *stream) {
       "  o3-run net.so -i x=x.npy -i mask.npy -s out    run it on files, write out/NAME.npy\n"
       "  o3-run net.so -i x.npy -e y=y.npy --rtol 1e-4  compare with an expected output\n"
       "  o3-run net.so -t test_data_set_0               ONNX test data: input_0.pb, output_0.pb, ...\n"
-      "  o3-run net.so --random 7 --bench --threads 1   time it on one thread\n",
+      "  o3-run net.so --random 7 --bench --threads 1   time it on one thread\n"
+      "  o3-run net.so --random 7 --profile -j1         what each kernel takes\n",
       stream);
   for (size_t i = 0; i < NUM_ROWS; ++i) {
     if (rows[i].name) {

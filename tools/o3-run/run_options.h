@@ -30,7 +30,7 @@ typedef struct o3_run_set {
 typedef struct o3_run_options {
   const char *model, *symbol_prefix, *save;
   o3_ptr_vec_t inputs, inputs_dirs, dims, expects, expect_dirs, test_dirs;
-  o3_run_optional_t random, bench;
+  o3_run_optional_t random, bench, profile;
   o3_run_range_t int_range;
   o3_tolerance_t tolerance;
   int64_t int_atol, warmup, repeat, threads, spin_us; /* warmup, -1: by time */

@@ -43,6 +43,7 @@ typedef struct o3_run_result {
   int32_t num_compared, num_failed;
   bool timed;
   o3_run_times_t times;
+  struct o3_run_profile *profile; /* NULL: none */
 } o3_run_result_t;
 
 /* Sums |tensor| up. INVALID_MODEL when it has no valid type and shape, or no data. */

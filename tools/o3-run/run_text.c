@@ -131,4 +131,5 @@ void o3_run_text_result(o3_strbuf_t *text, const o3_run_result_t *result, const 
     if (result->outputs[i].compared) print_comparison(text, &result->outputs[i], &options->tolerance);
   }
   if (result->timed) print_times(text, &result->times);
+  if (result->profile) o3_run_text_profile(text, result->profile);
 }

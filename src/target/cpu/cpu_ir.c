@@ -59,6 +59,8 @@ static const struct {
     [O3_CPU_RT_PARALLEL_FOR] =
         {"o3rt_parallel_for",
          "llvm.func hidden @o3rt_parallel_for(!llvm.ptr, !llvm.ptr, !llvm.ptr, i64, i64)", false},
+    [O3_CPU_RT_KERNEL_BEGIN] = {"o3rt_kernel_begin",
+                                "llvm.func hidden @o3rt_kernel_begin(!llvm.ptr, i32, i64, i64)", false},
 };
 
 static bool has_symbol(MlirModule module, MlirStringRef name) {

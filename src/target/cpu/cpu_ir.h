@@ -34,6 +34,7 @@ typedef enum o3_cpu_rt {
   O3_CPU_RT_FREE,         /* (session, ptr) */
   O3_CPU_RT_FAIL,         /* (session, message) */
   O3_CPU_RT_PARALLEL_FOR, /* (session, function, context, count, grain) */
+  O3_CPU_RT_KERNEL_BEGIN, /* (session, kernel: i32, operations, bytes) */
   O3_CPU_RT_COUNT
 } o3_cpu_rt_t;
 MlirValue o3_cpu_call_runtime(o3_builder_t *builder, MlirModule module, o3_cpu_rt_t function,

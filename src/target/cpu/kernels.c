@@ -14,22 +14,13 @@
 #include "base/map.h"
 #include "target/cpu/cpu.h"
 #include "target/cpu/cpu_ir.h"
+#include "target/cpu/kernel_marks.h"
 #include "target/cpu/loops.h"
 #include "target/cpu/product.h"
 
 enum { MAX_OPS = 64 };
 
 static bool is_kernel(MlirOperation func) { return o3_op_string(func, "o3.kernel_kind").data != NULL; }
-
-static MlirOperation called_kernel(MlirModule module, MlirOperation op) {
-  if (!o3_op_is(op, "func.call")) return (MlirOperation){0};
-  MlirStringRef name = mlirFlatSymbolRefAttrGetValue(o3_op_attr(op, "callee"));
-  MlirOperation func = mlirBlockGetFirstOperation(mlirModuleGetBody(module));
-  for (; !mlirOperationIsNull(func); func = mlirOperationGetNextInBlock(func)) {
-    if (is_kernel(func) && mlirStringRefEqual(o3_op_string(func, "sym_name"), name)) return func;
-  }
-  return (MlirOperation){0};
-}
 
 /* ---- cpu-kernel-results ---- */
 
@@ -39,7 +30,7 @@ static MlirValue last_operand(MlirOperation op) {
 
 static o3_status_t use_argument(MlirOperation op, void *context) {
   MlirModule module = *(MlirModule *)context;
-  MlirOperation kernel = called_kernel(module, op);
+  MlirOperation kernel = o3_cpu_called_kernel(module, op);
   if (mlirOperationIsNull(kernel) || mlirOperationGetNumResults(op) == 0) return NULL;
   o3_builder_t b = o3_builder_before(op);
   MlirValue operands[O3_NEST_MAX_OPERANDS * 4];
@@ -120,10 +111,16 @@ static o3_status_t use_new_operands(MlirOperation op, void *context) {
   return NULL;
 }
 
+/* Views and sizes depend on no data: they go before the first op, where the kernel's work is counted. */
+static MlirOperation place_for(const inlined_t *self, MlirOperation op) {
+  bool is_view = !o3_op_is(op, "linalg.generic") && !o3_op_is(op, "memref.load");
+  return is_view && self->num_ops ? self->ops[0] : self->call;
+}
+
 static o3_status_t inline_op(inlined_t *self, MlirOperation op) {
   if (o3_op_is(op, "func.return") || o3_op_is(op, "memref.dealloc")) return NULL;
   MlirOperation copy = mlirOperationClone(op);
-  mlirBlockInsertOwnedOperationBefore(mlirOperationGetBlock(self->call), self->call, copy);
+  mlirBlockInsertOwnedOperationBefore(mlirOperationGetBlock(self->call), place_for(self, op), copy);
   O3_TRY(use_new_operands(copy, self));
   O3_TRY(o3_walk(copy, use_new_operands, self));
   for (intptr_t i = 0; i < mlirOperationGetNumResults(op); ++i)
@@ -142,6 +139,17 @@ static o3_status_t inline_body(inlined_t *self) {
     O3_TRY(put(self, mlirBlockGetArgument(body, i), mlirOperationGetOperand(self->call, i)));
   MlirOperation op = mlirBlockGetFirstOperation(body);
   for (; !mlirOperationIsNull(op); op = mlirOperationGetNextInBlock(op)) O3_TRY(inline_op(self, op));
+  return NULL;
+}
+
+static o3_status_t begin(const inlined_t *self) {
+  MlirValue values[O3_NEST_MAX_OPERANDS * 4];
+  int64_t number = o3_op_int(self->call, O3_CPU_KERNEL_NUMBER, -1);
+  o3_kernel_work_t work = {self->num_ops, self->ops, (int)mlirOperationGetNumOperands(self->call), values};
+  if (number < 0) return internal(self, "its call has no number");
+  for (int i = 0; i < work.num_values; ++i) values[i] = mlirOperationGetOperand(self->call, i);
+  o3_builder_t b = o3_builder_before(self->num_ops ? self->ops[0] : self->call);
+  o3_cpu_kernel_begin(&b, self->module, number, &work);
   return NULL;
 }
 
@@ -367,12 +375,13 @@ static o3_status_t emit_call(o3_pass_env_t *env, MlirModule module, MlirOperatio
   static _Thread_local inlined_t self;
   self = (inlined_t){.env = env,
                      .module = module,
-                     .kernel = called_kernel(module, call),
+                     .kernel = o3_cpu_called_kernel(module, call),
                      .call = call,
                      .values = o3_ptr_map_create(env->arena)};
   O3_TRY_ALLOC(self.values);
   MlirStringRef kind = o3_op_string(self.kernel, "o3.kernel_kind");
   O3_TRY(inline_body(&self));
+  O3_TRY(begin(&self));
   for (size_t i = 0; i < sizeof(EMITTERS) / sizeof(EMITTERS[0]); ++i) {
     if (!o3_str_equal(kind, EMITTERS[i].kind)) continue;
     O3_TRY(EMITTERS[i].emit(&self));
@@ -389,7 +398,7 @@ typedef struct calls {
 
 static o3_status_t collect_call(MlirOperation op, void *context) {
   calls_t *calls = context;
-  if (mlirOperationIsNull(called_kernel(calls->module, op)) || o3_ptr_vec_push(&calls->list, op.ptr))
+  if (mlirOperationIsNull(o3_cpu_called_kernel(calls->module, op)) || o3_ptr_vec_push(&calls->list, op.ptr))
     return NULL;
   return o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");
 }

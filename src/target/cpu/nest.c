@@ -231,7 +231,7 @@ static void flatten_operand(o3_nest_operand_t *operand, o3_builder_t *b) {
   operand->flat = o3_cpu_flat(b, mlirOperationGetResult(metadata, 0));
 }
 
-static MlirValue own_size(const o3_nest_t *nest, int dim, o3_builder_t *b) {
+MlirValue o3_nest_own_size(const o3_nest_t *nest, int dim, o3_builder_t *b) {
   for (int i = 0; i < nest->num_operands; ++i) {
     const o3_nest_operand_t *operand = &nest->operands[i];
     for (int r = 0; r < operand->num_terms; ++r) {
@@ -247,7 +247,7 @@ void o3_nest_flatten(o3_nest_t *nest, o3_builder_t *b) {
   for (int i = 0; i < nest->num_operands; ++i) {
     if (nest->operands[i].is_memref) flatten_operand(&nest->operands[i], b);
   }
-  for (int d = 0; d < nest->num_dims; ++d) nest->size_values[d] = own_size(nest, d, b);
+  for (int d = 0; d < nest->num_dims; ++d) nest->size_values[d] = o3_nest_own_size(nest, d, b);
   for (int d = 0; d < nest->num_dims; ++d) {
     if (nest->merged_into[d] < 0) continue;
     int inner = nest->merged_into[d];

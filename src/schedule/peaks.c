@@ -1,0 +1,180 @@
+/* All threads start at one signal and work for a fixed time, each on its own data; a rate is the sum of
+ * theirs. The best of a few tries counts: other programs can only make it less. */
+#include "schedule/peaks.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/arena.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+enum { TRIES = 4, CHAINS = 12, BLOCK = 4096 };
+static const double FMA_SECONDS = 0.02, COPY_SECONDS = 0.06;
+static const size_t COPY_BYTES = (size_t)128 << 20, LEAST_COPY_BYTES = (size_t)8 << 20;
+
+typedef struct worker worker_t;
+typedef double (*rate_fn_t)(worker_t *worker);
+struct worker {
+  atomic_int *signal;
+  rate_fn_t rate;
+  char *from, *to;
+  size_t bytes;
+  double result; /* units a second */
+};
+
+static double now(void) {
+  struct timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+}
+
+/* ---- What is measured ---- */
+
+/* One block: BLOCK turns of CHAINS independent FMAs; gives the floating-point operations. The chains are
+ * named variables, so that they are registers at any optimisation; |sink| keeps the work from being dropped.
+ */
+typedef double (*fma_block_fn_t)(volatile float *sink);
+
+#define EACH_CHAIN(F) F(0) F(1) F(2) F(3) F(4) F(5) F(6) F(7) F(8) F(9) F(10) F(11)
+#define DECLARE(i)    c##i = SET((float)i),
+#define STEP(i)       c##i = FMA(c##i, factor, factor);
+#define SUM(i)        all = FMA(c##i, factor, all);
+#define FMA_BLOCK(name, isa, type, lanes, first)                \
+  isa static double name(volatile float *sink) {                \
+    type EACH_CHAIN(DECLARE) all = SET(0), factor = SET(*sink); \
+    for (int n = 0; n < BLOCK; ++n) {                           \
+      EACH_CHAIN(STEP)                                          \
+    }                                                           \
+    EACH_CHAIN(SUM)                                             \
+    *sink = first(all) > 1 ? 0.25f : 0.5f;                      \
+    return 2.0 * (lanes) * CHAINS * BLOCK;                      \
+  }
+
+#define SET(x)       (x)
+#define FMA(a, b, c) ((a) * (b) + (c))
+FMA_BLOCK(fma_block_plain, , float, 1, )
+#undef SET
+#undef FMA
+#if defined(__x86_64__)
+#define SET _mm256_set1_ps
+#define FMA _mm256_fmadd_ps
+FMA_BLOCK(fma_block_avx2, __attribute__((target("avx2,fma"))), __m256, 8, _mm256_cvtss_f32)
+#undef SET
+#undef FMA
+#define SET _mm512_set1_ps
+#define FMA _mm512_fmadd_ps
+FMA_BLOCK(fma_block_avx512, __attribute__((target("avx512f"))), __m512, 16, _mm512_cvtss_f32)
+#undef SET
+#undef FMA
+#endif
+
+static double rate_of_blocks(fma_block_fn_t block) {
+  volatile float sink = 0.5f;
+  double start = now(), end = start, operations = 0;
+  for (; end - start < FMA_SECONDS; end = now()) operations += block(&sink);
+  return operations / (end - start);
+}
+
+static double rate_fma(worker_t *worker) {
+  (void)worker;
+  double best = rate_of_blocks(fma_block_plain);
+#if defined(__x86_64__)
+  bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  double wide = avx2 ? rate_of_blocks(fma_block_avx2) : 0;
+  if (wide > best) best = wide;
+  double widest = __builtin_cpu_supports("avx512f") ? rate_of_blocks(fma_block_avx512) : 0;
+  if (widest > best) best = widest;
+#endif
+  return best;
+}
+
+static double rate_copy(worker_t *worker) {
+  double start = now(), end = start, bytes = 0;
+  for (; end - start < COPY_SECONDS; end = now()) {
+    memcpy(worker->to, worker->from, worker->bytes);
+    bytes += 2.0 * (double)worker->bytes;
+    char *swap = worker->from;
+    worker->from = worker->to;
+    worker->to = swap;
+  }
+  return bytes / (end - start);
+}
+
+/* ---- Threads ---- */
+
+enum { WAIT, GO, LEAVE };
+
+static void *work(void *context) {
+  worker_t *worker = context;
+  while (atomic_load(worker->signal) == WAIT) sched_yield();
+  if (atomic_load(worker->signal) == GO) worker->result = worker->rate(worker);
+  return NULL;
+}
+
+static o3_status_t run_all(worker_t *workers, int32_t count, rate_fn_t rate, double *sum) {
+  pthread_t *threads = calloc((size_t)count, sizeof *threads);
+  atomic_int signal = WAIT;
+  int32_t started = 0;
+  O3_TRY_ALLOC(threads);
+  for (; started < count; ++started) {
+    workers[started].signal = &signal;
+    workers[started].rate = rate;
+    if (pthread_create(&threads[started], NULL, work, &workers[started])) break;
+  }
+  atomic_store(&signal, started == count ? GO : LEAVE);
+  *sum = 0;
+  for (int32_t i = 0; i < started; ++i) {
+    pthread_join(threads[i], NULL);
+    *sum += workers[i].result;
+  }
+  free(threads);
+  if (started == count) return NULL;
+  return o3_status_create(O3_STATUS_UNSUPPORTED, "cannot start %d threads to measure with", count);
+}
+
+static o3_status_t best_of(worker_t *workers, int32_t count, rate_fn_t rate, double *best) {
+  *best = 0;
+  for (int i = 0; i < TRIES; ++i) {
+    double sum;
+    O3_TRY(run_all(workers, count, rate, &sum));
+    if (sum > *best) *best = sum;
+  }
+  return NULL;
+}
+
+/* One block of memory for all: each thread has its two buffers of |bytes| in it. */
+static o3_status_t measure(worker_t *workers, int32_t count, char *memory, size_t bytes, o3_peaks_t *peaks) {
+  for (int32_t i = 0; i < count; ++i) {
+    char *own = memory + 2 * (size_t)i * bytes;
+    memset(own, i, 2 * bytes);
+    workers[i] = (worker_t){.from = own, .to = own + bytes, .bytes = bytes};
+  }
+  O3_TRY(best_of(workers, count, rate_fma, &peaks->fma_flops));
+  return best_of(workers, count, rate_copy, &peaks->copy_bytes);
+}
+
+o3_status_t o3_peaks_measure(int32_t threads, o3_peaks_t *peaks) {
+  size_t count = (size_t)threads, bytes = COPY_BYTES / count;
+  if (bytes < LEAST_COPY_BYTES) bytes = LEAST_COPY_BYTES;
+  worker_t *workers = calloc(count, sizeof *workers);
+  char *memory = malloc(2 * count * bytes);
+  o3_status_t status =
+      workers && memory ? measure(workers, threads, memory, bytes, peaks)
+                        : o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory to measure copying with");
+  free(workers);
+  free(memory);
+  return status;
+}
+
+int32_t o3_peaks_cpu_count(void) {
+  cpu_set_t set;
+  return sched_getaffinity(0, sizeof set, &set) ? 1 : CPU_COUNT(&set);
+}

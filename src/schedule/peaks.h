@@ -1,0 +1,21 @@
+/* Peaks: what this machine can do at most, measured, to tell how good a kernel is. */
+#ifndef O3_SCHEDULE_PEAKS_H
+#define O3_SCHEDULE_PEAKS_H
+
+#include <stdint.h>
+
+#include "base/status.h"
+
+typedef struct o3_peaks {
+  double fma_flops;  /* a second, f32, an FMA is two; the widest vectors, or AVX2's if these are faster */
+  double copy_bytes; /* a second, read and written, between buffers larger than the caches */
+} o3_peaks_t;
+
+/* CPUs that the process may use; 1 when the system does not tell. */
+int32_t o3_peaks_cpu_count(void);
+
+/* Measures with |threads| threads at once (>= 1); takes about half a second. OUT_OF_MEMORY, or UNSUPPORTED
+ * when threads cannot be started. */
+o3_status_t o3_peaks_measure(int32_t threads, o3_peaks_t *peaks) O3_MUST_USE;
+
+#endif

@@ -193,7 +193,7 @@ static inline o3_code_t o3_kernel_info(const o3_model_t *model, int32_t index, o
   return model->api->kernel_info(model, index, info);
 }
 
-/* Whether the session's next runs measure each kernel (|on| not 0; off at first). Costs two readings of the
+/* Whether the session's next runs measure each kernel (|on| not 0; off at first). Costs a reading of the
  * clock a kernel; while off, a call and a test. OUT_OF_MEMORY leaves it as it was. */
 static inline o3_code_t o3_session_profile(o3_session_t *session, int32_t on) {
   return session->api->session_profile(session, on);

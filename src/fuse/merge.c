@@ -36,12 +36,19 @@ static bool reads(const o3_dep_generic_t *consumer, int operand, const o3_dep_ge
                         mlirOperationGetResult(producer->op, 0));
 }
 
+/* Whether several iterations read the same element: some loop is not in |map|. */
+static bool is_repeated(const o3_dep_generic_t *consumer, MlirAffineMap map) {
+  for (int d = 0; d < consumer->num_dims; ++d) {
+    if (!o3_dep_uses(map, d)) return true;
+  }
+  return false;
+}
+
 /* One element of the producer for each iteration of the consumer, or cheap ones. */
 static bool is_worth_it(const o3_dep_generic_t *producer, const o3_dep_generic_t *consumer) {
   for (int i = 0; i < consumer->num_inputs; ++i) {
     if (!reads(consumer, i, producer)) continue;
-    bool repeats = (int)mlirAffineMapGetNumResults(consumer->maps[i]) != consumer->num_dims;
-    if (repeats && is_expensive(producer->body)) return false;
+    if (is_repeated(consumer, consumer->maps[i]) && is_expensive(producer->body)) return false;
   }
   return !reads(consumer, consumer->num_inputs, producer);
 }

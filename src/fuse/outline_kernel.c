@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "fuse/fold_transposes.h"
 #include "fuse/merge.h"
 #include "ir/build.h"
 
@@ -134,25 +135,48 @@ static const char *kernel_name(const outliner_t *self, int index) {
   return name;
 }
 
-static MlirAttribute node_names(const outliner_t *self) {
-  MlirContext context = mlirModuleGetContext(self->module);
-  size_t count = self->group->members.count;
-  MlirAttribute *names = O3_ARENA_ARRAY(self->groups->arena, MlirAttribute, count + 1);
-  O3_ASSERT(names, "a few bytes for each op");
-  for (size_t i = 0; i < count; ++i) {
-    const o3_dep_node_t *node = self->group->members.items[i];
-    names[i] = mlirStringAttrGet(context, o3_op_label(node->op));
-  }
-  return mlirArrayAttrGet(context, (intptr_t)count, names);
+/* What is in the kernel, and why: the members, and the transpositions that they do. */
+typedef struct notes {
+  int count;
+  MlirAttribute *names, *reasons;
+} notes_t;
+
+static void add_note(notes_t *notes, MlirAttribute name, MlirAttribute reason) {
+  notes->names[notes->count] = name;
+  notes->reasons[notes->count++] = reason;
 }
 
-static MlirAttribute reason_texts(const outliner_t *self) {
+static intptr_t count_names(MlirOperation op, const char *attr) {
+  MlirAttribute names = o3_op_attr(op, attr);
+  return mlirAttributeIsNull(names) ? 0 : mlirArrayAttrGetNumElements(names);
+}
+
+static void add_names(notes_t *notes, MlirOperation op, const char *attr, const char *reason) {
+  MlirAttribute names = o3_op_attr(op, attr), text = o3_attr_string(mlirOperationGetContext(op), reason);
+  for (intptr_t i = 0; i < count_names(op, attr); ++i)
+    add_note(notes, mlirArrayAttrGetElement(names, i), text);
+}
+
+static o3_status_t list_notes(const outliner_t *self, notes_t *notes) {
   MlirContext context = mlirModuleGetContext(self->module);
-  size_t count = self->group->reasons.count;
-  MlirAttribute *texts = O3_ARENA_ARRAY(self->groups->arena, MlirAttribute, count + 1);
-  O3_ASSERT(texts, "a few bytes for each op");
-  for (size_t i = 0; i < count; ++i) texts[i] = o3_attr_string(context, self->group->reasons.items[i]);
-  return mlirArrayAttrGet(context, (intptr_t)count, texts);
+  const o3_ptr_vec_t *members = &self->group->members;
+  size_t count = members->count;
+  for (size_t i = 0; i < members->count; ++i) {
+    MlirOperation op = ((const o3_dep_node_t *)members->items[i])->op;
+    count += (size_t)(count_names(op, O3_READS_TRANSPOSED) + count_names(op, O3_WRITES_TRANSPOSED));
+  }
+  *notes = (notes_t){.names = O3_ARENA_ARRAY(self->groups->arena, MlirAttribute, count + 1),
+                     .reasons = O3_ARENA_ARRAY(self->groups->arena, MlirAttribute, count + 1)};
+  O3_TRY_ALLOC(notes->names);
+  O3_TRY_ALLOC(notes->reasons);
+  for (size_t i = 0; i < members->count; ++i) {
+    MlirOperation op = ((const o3_dep_node_t *)members->items[i])->op;
+    add_names(notes, op, O3_READS_TRANSPOSED, "the product reads through its order of dimensions");
+    add_note(notes, mlirStringAttrGet(context, o3_op_label(op)),
+             o3_attr_string(context, self->group->reasons.items[i]));
+    add_names(notes, op, O3_WRITES_TRANSPOSED, "the product writes in its order of dimensions");
+  }
+  return NULL;
 }
 
 static MlirAttribute row_dims(const outliner_t *self) {
@@ -163,8 +187,10 @@ static MlirAttribute row_dims(const outliner_t *self) {
                   : mlirAttributeGetNull();
 }
 
-static void build_function(const outliner_t *self, const char *name, MlirType type, MlirBlock body) {
+static o3_status_t build_function(const outliner_t *self, const char *name, MlirType type, MlirBlock body) {
   MlirContext context = mlirModuleGetContext(self->module);
+  notes_t notes;
+  O3_TRY(list_notes(self, &notes));
   MlirRegion region = mlirRegionCreate();
   mlirRegionAppendOwnedBlock(region, body);
   o3_builder_t b =
@@ -176,13 +202,14 @@ static void build_function(const outliner_t *self, const char *name, MlirType ty
                              {"sym_visibility", o3_attr_string(context, "private")},
                              {"function_type", o3_attr_type(type)},
                              {O3_KERNEL_KIND, o3_attr_string(context, o3_group_kind_name(self->group->kind))},
-                             {O3_KERNEL_NODES, node_names(self)},
-                             {O3_KERNEL_REASONS, reason_texts(self)},
+                             {O3_KERNEL_NODES, mlirArrayAttrGet(context, notes.count, notes.names)},
+                             {O3_KERNEL_REASONS, mlirArrayAttrGet(context, notes.count, notes.reasons)},
                              {O3_KERNEL_STOP, o3_attr_string(context, self->group->stop)},
                              {O3_KERNEL_ROWS, row_dims(self)}},
       .num_regions = 1,
       .regions = &region};
   o3_build(&b, &spec);
+  return NULL;
 }
 
 static o3_status_t fill_body(outliner_t *self, MlirBlock body) {
@@ -272,7 +299,7 @@ o3_status_t o3_fuse_outline(const o3_groups_t *groups, const o3_group_t *group, 
   O3_TRY_ALLOC(name);
   MlirType type = argument_types(&self, types, locations);
   MlirBlock body = mlirBlockCreate((intptr_t)self.captures.count + 1, types, locations);
-  build_function(&self, name, type, body);
+  O3_TRY(build_function(&self, name, type, body));
   O3_TRY(fill_body(&self, body));
   replace_by_call(&self, name);
   return NULL;

@@ -12,10 +12,32 @@ def softmax(x):
     return y / y.sum(-1, keepdims=True)
 
 
+def heads_attention(q, k, v, heads):
+    q, k, v = (x.reshape(*x.shape[:2], heads, -1).swapaxes(1, 2) for x in (q, k, v))
+    mixed = softmax(q @ k.swapaxes(-1, -2)) @ v
+    return mixed.swapaxes(1, 2).reshape(mixed.shape[0], mixed.shape[2], -1)
+
+
 R("""t = Transpose <perm=[0,1,3,2]> (x1) s = MatMul(x0, t) m = Mul(s, x3) p = Softmax <axis=-1> (m)
      y0 = MatMul(p, x2)""", ["B,H,S,D", "B,H,S,D", "B,H,S,D", C(0.25, "f32")],
   [(2, 3, 7, 5), (1, 1, 1, 1), (1, 4, 33, 16)], F32,
   lambda q, k, v, s: softmax(q @ k.swapaxes(-1, -2) * s) @ v, _tol=64)
+
+# Transpositions around products; multi-head attention as exporters write it.
+HEADS = [(2, 7, 3, 4, 5), (1, 1, 1, 1, 1), (1, 33, 2, 16, 65), (2, 64, 1, 17, 31), (0, 3, 2, 4, 4)]  # B, S, H, D, T
+R("""a = Transpose <perm=[0,2,1,3]> (x0) b = Transpose <perm=[0,2,3,1]> (x1) p = MatMul(a, b)
+     y0 = Transpose <perm=[0,2,1,3]> (p)""", ["B,S,H,D", "B,T,H,D"], HEADS, F32,
+  lambda q, k: np.einsum("bshd,bthd->bsht", q, k), _tol=32)
+R("a = Transpose <perm=[0,2,1]> (x0) p = MatMul(a, x1) y0 = Transpose <perm=[0,2,1]> (p)", ["B,K,M", "B,K,N"],
+  [(2, 7, 5, 3), (1, 64, 33, 65), (3, 31, 64, 16)], F32, lambda a, b: np.einsum("bkm,bkn->bnm", a, b), _tol=32)
+R("a = Transpose <perm=[0,2,1]> (x0) p = MatMul(x1, a) y0 = Add(p, x2)", ["B,N,K", "B,M,K", "N"],
+  [(2, 7, 5, 3), (1, 64, 33, 65), (3, 31, 64, 16), (2, 17, 128, 129)], F32,
+  lambda a, b, c: b @ a.swapaxes(1, 2) + c, _tol=32)
+R("""s = Reshape(x0, x3) a = Transpose <perm=[0,2,1,3]> (s) t = Reshape(x1, x3) b = Transpose <perm=[0,2,3,1]> (t)
+     u = Reshape(x2, x3) c = Transpose <perm=[0,2,1,3]> (u) p = MatMul(a, b) w = Softmax <axis=-1> (p)
+     m = MatMul(w, c) n = Transpose <perm=[0,2,1,3]> (m) y0 = Reshape(n, x4)""",
+  ["B,S,24", "B,T,24", "B,T,24", C([0, 0, 3, 8]), C([0, 0, 24])],
+  [(2, 7, 5), (1, 1, 1), (1, 33, 65), (3, 129, 17)], F32, lambda q, k, v, *_: heads_attention(q, k, v, 3), _tol=64)
 R("""m = ReduceMean <axes=[-1]> (x0) d = Sub(x0, m) s = Mul(d, d) v = ReduceMean <axes=[-1]> (s) e = Add(v, x1)
      r = Sqrt(e) y0 = Div(d, r)""", ["B,S,D", C(1e-5, "f32")], SEQUENCES, F32,
   lambda x, e: (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + e), _opset=13, _tol=32)

@@ -332,17 +332,109 @@ static MlirValue unflatten(o3_lw_t *lw, MlirValue value, const o3_shape_t *to) {
 }
 
 /* Through one dimension: row-major order is all that a reshape keeps. A dynamic size that is stated as
- * another (equal) expression gets a cast in between. Nothing stays nothing: beside a size of 0 others may be
- * unknown, which MLIR's reshapes do not take. */
-MlirValue o3_lw_reshape(o3_lw_t *lw, MlirValue value, const o3_shape_t *from, const o3_shape_t *to) {
+ * another (equal) expression gets a cast in between. */
+static MlirValue reshape_through_one(o3_lw_t *lw, MlirValue value, const o3_shape_t *from,
+                                     const o3_shape_t *to) {
   MlirType element = o3_type_element(mlirValueGetType(value));
-  MlirAffineExpr before = o3_shape_product(lw->context, from, 0, from->rank);
-  MlirAffineExpr after = o3_shape_product(lw->context, to, 0, to->rank);
-  if (o3_expr_equals_const(before, 0) || o3_expr_equals_const(after, 0)) return o3_lw_empty(lw, to, element);
-  o3_shape_t flat_from = {.rank = 1, .dims = {before}}, flat_to = {.rank = 1, .dims = {after}};
+  o3_shape_t flat_from = {.rank = 1, .dims = {o3_shape_product(lw->context, from, 0, from->rank)}};
+  o3_shape_t flat_to = {.rank = 1, .dims = {o3_shape_product(lw->context, to, 0, to->rank)}};
   MlirValue flat = flatten(lw, value, from, &flat_from);
   flat = o3_lw_cast(lw, flat, o3_shape_type(&flat_to, element));
   return unflatten(lw, flat, to);
+}
+
+/* Neighbouring dimensions of both sides whose products are equal: a reshape within each part. */
+typedef struct parts {
+  o3_shape_t middle;                            /* one dimension a part */
+  int from[O3_IR_MAX_RANK], to[O3_IR_MAX_RANK]; /* dimensions of each side in the part */
+} parts_t;
+
+static bool are_units(const o3_shape_t *shape, int first) {
+  for (int i = first; i < shape->rank; ++i) {
+    if (!o3_expr_equals_const(shape->dims[i], 1)) return false;
+  }
+  return true;
+}
+
+/* MLIR expands a dimension into at most one of dynamic size. */
+static bool can_expand(const o3_shape_t *shape, int first, int count) {
+  int dynamic = 0;
+  for (int i = first; i < first + count; ++i) dynamic += !o3_expr_is_const(shape->dims[i], NULL);
+  return dynamic <= 1 || count == 1;
+}
+
+/* The shortest part that starts at dimensions |f| and |t|. */
+static bool find_part(o3_lw_t *lw, const o3_shape_t *from, const o3_shape_t *to, int f, int t, int *num_from,
+                      int *num_to) {
+  for (int sum = 2; sum <= from->rank - f + to->rank - t; ++sum) {
+    for (*num_from = 1; *num_from < sum; ++*num_from) {
+      *num_to = sum - *num_from;
+      if (f + *num_from > from->rank || t + *num_to > to->rank) continue;
+      MlirAffineExpr product = o3_shape_product(lw->context, from, f, f + *num_from);
+      if (mlirAffineExprEqual(product, o3_shape_product(lw->context, to, t, t + *num_to))) return true;
+    }
+  }
+  return false;
+}
+
+static bool find_parts(o3_lw_t *lw, const o3_shape_t *from, const o3_shape_t *to, parts_t *parts) {
+  int f = 0, t = 0;
+  *parts = (parts_t){.middle.rank = 0};
+  while (f < from->rank && t < to->rank) {
+    int at = parts->middle.rank++, *num_from = &parts->from[at], *num_to = &parts->to[at];
+    if (!find_part(lw, from, to, f, t, num_from, num_to)) return false;
+    parts->middle.dims[at] = o3_shape_product(lw->context, to, t, t + *num_to);
+    f += *num_from;
+    t += *num_to;
+    /* What is left of one side when the other has ended is of size 1. */
+    if (f < from->rank && t == to->rank && are_units(from, f)) *num_from += from->rank - f, f = from->rank;
+    if (t < to->rank && f == from->rank && are_units(to, t)) *num_to += to->rank - t, t = to->rank;
+    if (!can_expand(to, t - *num_to, *num_to)) return false;
+  }
+  return parts->middle.rank && f == from->rank && t == to->rank;
+}
+
+static MlirAttribute part_groups(MlirContext context, int count, const int *sizes) {
+  MlirAttribute groups[O3_IR_MAX_RANK], items[O3_IR_MAX_RANK];
+  for (int g = 0, at = 0; g < count; ++g) {
+    for (int i = 0; i < sizes[g]; ++i) items[i] = o3_attr_i64(context, at++);
+    groups[g] = mlirArrayAttrGet(context, sizes[g], items);
+  }
+  return mlirArrayAttrGet(context, count, groups);
+}
+
+static MlirValue reshape_by_parts(o3_lw_t *lw, MlirValue value, const o3_shape_t *from, const o3_shape_t *to,
+                                  const parts_t *parts) {
+  MlirType element = o3_type_element(mlirValueGetType(value));
+  int count = parts->middle.rank;
+  if (count < from->rank)
+    value = o3_build1_attrs(&lw->builder, "tensor.collapse_shape", o3_shape_type(&parts->middle, element),
+                            O3_VALUES(value),
+                            O3_ATTRS({"reassociation", part_groups(lw->context, count, parts->from)}));
+  value = o3_lw_cast(lw, value, o3_shape_type(&parts->middle, element));
+  if (count == to->rank) return value;
+  MlirValue operands[O3_IR_MAX_RANK + 1] = {value};
+  int64_t sizes[O3_IR_MAX_RANK];
+  int dynamic = dynamic_sizes(lw, to, operands + 1);
+  for (int i = 0; i < to->rank; ++i) {
+    if (!o3_expr_is_const(to->dims[i], &sizes[i])) sizes[i] = mlirShapedTypeGetDynamicSize();
+  }
+  return o3_build1_attrs(&lw->builder, "tensor.expand_shape", o3_shape_type(to, element), dynamic + 1,
+                         operands,
+                         O3_ATTRS({"reassociation", part_groups(lw->context, count, parts->to)},
+                                  {"static_output_shape", o3_attr_ints(lw->context, to->rank, sizes)}));
+}
+
+/* By parts where there are some, so that later stages see which dimensions stay. Nothing stays nothing:
+ * beside a size of 0 others may be unknown, which MLIR's reshapes do not take. */
+MlirValue o3_lw_reshape(o3_lw_t *lw, MlirValue value, const o3_shape_t *from, const o3_shape_t *to) {
+  parts_t parts;
+  MlirAffineExpr before = o3_shape_product(lw->context, from, 0, from->rank);
+  MlirAffineExpr after = o3_shape_product(lw->context, to, 0, to->rank);
+  if (o3_expr_equals_const(before, 0) || o3_expr_equals_const(after, 0))
+    return o3_lw_empty(lw, to, o3_type_element(mlirValueGetType(value)));
+  if (find_parts(lw, from, to, &parts)) return reshape_by_parts(lw, value, from, to, &parts);
+  return reshape_through_one(lw, value, from, to);
 }
 
 /* ---- Scalars ---- */

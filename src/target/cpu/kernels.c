@@ -142,6 +142,30 @@ static o3_status_t inline_body(inlined_t *self) {
   return NULL;
 }
 
+/* The size that an alloc gives its dimension |index|. */
+static MlirValue alloc_size(o3_builder_t *b, MlirOperation alloc, int64_t index) {
+  MlirType type = mlirValueGetType(mlirOperationGetResult(alloc, 0));
+  if (o3_type_dim(type, (int)index) >= 0) return o3_build_index(b, o3_type_dim(type, (int)index));
+  int operand = 0;
+  for (int r = 0; r < index; ++r) operand += o3_type_dim(type, r) < 0;
+  return mlirOperationGetOperand(alloc, operand);
+}
+
+/* Sizes that were asked of a buffer of the kernel's own: the buffer gives way to a part of it. */
+static void fold_sizes(MlirOperation alloc) {
+  MlirOpOperand use = mlirValueGetFirstUse(mlirOperationGetResult(alloc, 0));
+  while (!mlirOpOperandIsNull(use)) {
+    MlirOperation dim = mlirOpOperandGetOwner(use);
+    use = mlirOpOperandGetNextUse(use);
+    if (!o3_op_is(dim, "memref.dim")) continue;
+    int64_t index = o3_op_int(o3_value_def(mlirOperationGetOperand(dim, 1)), "value", -1);
+    if (index < 0 || index >= o3_type_rank(mlirValueGetType(mlirOperationGetResult(alloc, 0)))) continue;
+    o3_builder_t b = o3_builder_before(dim);
+    mlirValueReplaceAllUsesOfWith(mlirOperationGetResult(dim, 0), alloc_size(&b, alloc, index));
+    mlirOperationDestroy(dim);
+  }
+}
+
 static o3_status_t begin(const inlined_t *self) {
   MlirValue values[O3_NEST_MAX_OPERANDS * 4];
   int64_t number = o3_op_int(self->call, O3_CPU_KERNEL_NUMBER, -1);
@@ -150,6 +174,7 @@ static o3_status_t begin(const inlined_t *self) {
   for (int i = 0; i < work.num_values; ++i) values[i] = mlirOperationGetOperand(self->call, i);
   o3_builder_t b = o3_builder_before(self->num_ops ? self->ops[0] : self->call);
   o3_cpu_kernel_begin(&b, self->module, number, &work);
+  for (int i = 0; i < self->num_buffers; ++i) fold_sizes(self->buffers[i]);
   return NULL;
 }
 

@@ -122,8 +122,14 @@ static bool is_contraction(const o3_dep_generic_t *generic) {
   return outer || has_window(generic, 0);
 }
 
+/* Its body loops over what it sums: it is a product all the same. */
+static bool is_sparse_product(const o3_dep_generic_t *generic) {
+  return o3_str_equal(o3_op_string(generic->op, "o3.kernel"), "sparse");
+}
+
 o3_dep_kind_t o3_dep_generic_kind(const o3_dep_generic_t *generic) {
   bool reduces = false;
+  if (is_sparse_product(generic)) return O3_DEP_CONTRACTION;
   for (int d = 0; d < generic->num_dims; ++d) reduces |= generic->reduction[d];
   if (reduces) return is_contraction(generic) ? O3_DEP_CONTRACTION : O3_DEP_REDUCTION;
   MlirValue old = mlirBlockGetArgument(generic->body, generic->num_inputs);

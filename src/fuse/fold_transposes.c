@@ -192,7 +192,8 @@ static o3_status_t write_through(const folder_t *self, MlirOperation op) {
 
 static o3_status_t fold_around(const folder_t *self, MlirOperation op) {
   o3_dep_generic_t product;
-  bool fits = o3_dep_generic_read(op, &product) && o3_dep_generic_kind(&product) == O3_DEP_CONTRACTION;
+  bool fits = o3_dep_generic_read(op, &product) && o3_dep_generic_kind(&product) == O3_DEP_CONTRACTION &&
+              product.num_inputs == 2; /* sparse ones read their operands in the body */
   if (!fits || !takes(self, op)) return NULL;
   for (int i = 0; i < 2; ++i) {
     bool folded = true;

@@ -55,6 +55,7 @@ struct o3_pass_env {
   const o3_dim_override_t *dims;
   int num_shapes;
   const o3_shape_override_t *shapes;
+  const char *sparse_format; /* of --sparse-format; NULL: auto */
   o3_evaluate_fn_t evaluate; /* how constants are folded; NULL leaves them */
 };
 

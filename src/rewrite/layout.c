@@ -53,6 +53,7 @@ o3_status_t o3_rewrite_layout(o3_pass_env_t *env, MlirModule module) {
     self.builder = o3_builder_before(op);
     MlirValue made = rewrite(&self, op);
     if (!mlirValueIsNull(made)) o3_op_replace(op, 1, &made);
+    if (self.status) return self.status;
     if (self.failed) return o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");
     op = next;
   }

@@ -24,6 +24,7 @@ typedef struct o3_layout {
   o3_ptr_map_t *blocked; /* plain value -> blocked value, of 16 lanes */
   o3_ptr_map_t *narrow;  /* plain value -> blocked value, of all its channels where they are fewer */
   bool failed;           /* memory ran out */
+  o3_status_t status;    /* why a rule failed; NULL when none did */
 } o3_layout_t;
 
 /* ---- Values and ops ---- */

@@ -1,5 +1,6 @@
 /* Layouts of convolutions and matrix products: where blocked values and panels come from. */
 #include "rewrite/layout.h"
+#include "rewrite/layout_sparse.h"
 
 enum { LANES = O3_LAYOUT_LANES };
 
@@ -114,9 +115,36 @@ static MlirValue build_conv(o3_layout_t *self, const conv_t *conv, const o3_shap
                       mlirValueIsNull(conv->b) ? 2 : 3, operands, 4, attrs);
 }
 
+static o3_sparse_weight_t sparse_form(const conv_t *conv) {
+  int64_t height = o3_layout_size(&conv->w_shape, 2), width = o3_layout_size(&conv->w_shape, 3);
+  return (o3_sparse_weight_t){.is_f32 = true,
+                              .outputs = conv->outputs,
+                              .channels = conv->group_channels,
+                              .group = conv->group,
+                              .window = {height, width},
+                              .strides = {conv->group_channels * height * width, height * width, width, 1}};
+}
+
+static MlirValue build_sparse(o3_layout_t *self, const conv_t *conv, const o3_shape_t *y_shape) {
+  o3_sparse_weight_t weight = sparse_form(conv);
+  o3_layout_sparse_t sparse;
+  o3_shape_t shape;
+  if (!o3_layout_store_sparse(self, conv->op, &weight, &sparse)) return (MlirValue){0};
+  MlirValue operands[5] = {o3_layout_pack(self, conv->x, false), sparse.values, sparse.rows, sparse.columns};
+  if (!mlirValueIsNull(conv->b)) operands[4] = pack_bias(self, conv);
+  o3_layout_blocked_shape(self->context, y_shape, &shape);
+  return o3_layout_op(
+      self, "o3.conv_sparse", &shape, o3_type_element(mlirValueGetType(conv->x)),
+      mlirValueIsNull(conv->b) ? 4 : 5, operands,
+      O3_ATTRS({"strides", o3_attr_ints(self->context, 2, conv->strides)},
+               {"dilations", o3_attr_ints(self->context, 2, conv->dilations)},
+               {"pads", o3_attr_ints(self->context, 4, conv->pads)}, {"encoding", sparse.encoding}));
+}
+
 MlirValue o3_layout_conv(o3_layout_t *self, MlirOperation op) {
   conv_t conv;
-  if (!read_conv(op, &conv) || !(is_depthwise(&conv) || is_blocked(&conv))) return (MlirValue){0};
+  bool sparse = o3_layout_is_sparse(op);
+  if (!read_conv(op, &conv) || !(sparse || is_depthwise(&conv) || is_blocked(&conv))) return (MlirValue){0};
   o3_shape_t y_shape = conv.y_shape;
   bool one_dimension = y_shape.rank == 3;
   if (one_dimension) {
@@ -126,13 +154,30 @@ MlirValue o3_layout_conv(o3_layout_t *self, MlirOperation op) {
     conv.x = o3_layout_reshape(self, conv.x, &conv.x_shape);
     conv.w = o3_layout_reshape(self, conv.w, &conv.w_shape);
   }
-  MlirValue blocked = build_conv(self, &conv, &y_shape);
+  MlirValue blocked = sparse ? build_sparse(self, &conv, &y_shape) : build_conv(self, &conv, &y_shape);
   if (mlirValueIsNull(blocked)) return blocked;
   MlirValue plain = o3_layout_unpack(self, blocked, &y_shape);
   return one_dimension ? o3_layout_reshape(self, plain, &conv.y_shape) : plain;
 }
 
 /* ---- Matrix products ---- */
+
+static MlirValue build_sparse_matmul(o3_layout_t *self, MlirOperation op, int64_t depth, int64_t columns,
+                                     const o3_shape_t *y_shape) {
+  MlirValue a = mlirOperationGetOperand(op, 0);
+  o3_sparse_weight_t weight = {.is_matmul = true,
+                               .is_f32 = true,
+                               .outputs = columns,
+                               .channels = depth,
+                               .group = 1,
+                               .window = {1, 1},
+                               .strides = {1, columns, 0, 0}};
+  o3_layout_sparse_t sparse;
+  if (!o3_layout_store_sparse(self, op, &weight, &sparse)) return (MlirValue){0};
+  MlirValue operands[4] = {a, sparse.values, sparse.rows, sparse.columns};
+  return o3_layout_op(self, "o3.matmul_sparse", y_shape, o3_type_element(mlirValueGetType(a)), 4, operands,
+                      O3_ATTRS({"encoding", sparse.encoding}));
+}
 
 MlirValue o3_layout_matmul(o3_layout_t *self, MlirOperation op) {
   MlirValue a = mlirOperationGetOperand(op, 0), b = mlirOperationGetOperand(op, 1),
@@ -144,6 +189,7 @@ MlirValue o3_layout_matmul(o3_layout_t *self, MlirOperation op) {
   int64_t depth = o3_layout_size(&b_shape, 0), columns = o3_layout_size(&b_shape, 1);
   if (!o3_layout_is_f32(a) || !o3_layout_is_f32(b) || !o3_layout_is_f32(y) || depth <= 0 || columns <= 0)
     return (MlirValue){0};
+  if (o3_layout_is_sparse(op)) return build_sparse_matmul(self, op, depth, columns, &y_shape);
   b = o3_layout_pad(self, b, 1, o3_layout_round_up(columns, LANES) - columns, 0);
   b = o3_layout_transpose(self, o3_layout_split(self, b, 1, LANES), (int64_t[]){1, 0, 2});
   MlirValue operands[2] = {a, b};

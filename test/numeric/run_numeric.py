@@ -26,6 +26,7 @@ import time
 import guard_cases
 import numeric_job
 import numeric_row
+import sparse_cases
 
 FAMILIES = ("elementwise", "product", "window", "movement", "network", "control", "vision", "legacy")
 STATIC_POINTS, SYMBOLIC_POINTS = 48, 12  # in one model
@@ -165,6 +166,7 @@ def main():
     try:
         results = run_jobs(chunks(points), seed, options, scratch)
         results.update(guard_cases.run(scratch, options.labels))
+        results.update(sparse_cases.run(scratch, options.labels, seed))
     finally:
         shutil.rmtree(scratch)
     report(results, sys.stdout)

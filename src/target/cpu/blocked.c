@@ -64,13 +64,32 @@ static void wide_tile(const emitter_t *self, o3_tile_t *tile) {
   }
 }
 
+/* Each block has entries of its own: one at a time, and as many pixels as there are registers. */
+static void sparse_tile(const emitter_t *self, bool wide, o3_tile_t *tile) {
+  const o3_sparse_form_t *form = &self->product.sparse;
+  tile->width = (int)form->lanes;
+  tile->depth = (int)form->depth;
+  tile->lanes = tile->lanes < tile->width ? tile->lanes : tile->width;
+  tile->unroll = tile->depth < 4 ? tile->depth : 4;
+  tile->pixels = (wide ? 28 : 12) / (tile->width / tile->lanes);
+}
+
 static o3_tile_t full_tile(const emitter_t *self) {
   const o3_machine_t *machine = self->env->machine;
   const o3_blocked_t *p = &self->product;
   int lanes = machine->vector_bytes / 4;
   lanes = lanes > O3_BLOCK_LANES ? O3_BLOCK_LANES : lanes;
-  o3_tile_t tile = {.lanes = lanes, .blocks = 1, .x_step = p->x_step, .unroll = 1, .lanewise = p->lanewise};
+  o3_tile_t tile = {.lanes = lanes,
+                    .blocks = 1,
+                    .x_step = p->x_step,
+                    .unroll = 1,
+                    .lanewise = p->lanewise,
+                    .width = O3_BLOCK_LANES};
   bool wide = machine->vector_registers >= 32;
+  if (p->sparse.lanes) {
+    sparse_tile(self, wide, &tile);
+    return tile;
+  }
   tile.pixels = wide ? 14 : lanes == O3_BLOCK_LANES / 2 ? 6 : 2;
   if (p->lanewise) return tile;
   int64_t depth = p->depth[p->num_depth - 1].size;
@@ -105,6 +124,11 @@ static void depth_arguments(const emitter_t *self, o3_builder_t *b, MlirValue *a
 
 static int64_t depth_of(const emitter_t *self) {
   int64_t depth = 1;
+  const o3_blocked_t *p = &self->product;
+  if (p->sparse.lanes) {
+    int64_t rows = p->nest.operands[O3_SPARSE_ROWS].sizes[0] - 1;
+    return (p->w->sizes[0] / (rows ? rows : 1) + 1) * p->sparse.depth;
+  }
   for (int i = 0; i < self->product.num_depth; ++i) depth *= self->product.depth[i].size;
   return depth;
 }
@@ -131,6 +155,7 @@ static MlirValue y_next(const emitter_t *self, o3_builder_t *b) {
 static int64_t w_next(const emitter_t *self) {
   int64_t step = 0;
   const o3_blocked_t *p = &self->product;
+  if (p->sparse.lanes) return 0;
   if (p->columns >= 0) return p->w->strides[0];
   if (p->block >= 0) o3_nest_step(p->w, p->block, &step);
   return step;
@@ -147,12 +172,43 @@ static MlirValue bias_address(const task_t *task, o3_builder_t *b, MlirValue blo
   return o3_nest_address(&side->nest, task->self->bias, b, ivs);
 }
 
-/* One call for |pixel| and those after it, and |block|. */
+/* Which entries a tile of sparse weights sums, and how far they make it step in X; its block is |part| of the
+ * 16 lanes. */
+static void sparse_arguments(const task_t *task, o3_builder_t *b, const o3_tile_t *tile, MlirValue block,
+                             int part, MlirValue *a) {
+  const o3_blocked_t *p = &task->self->product;
+  const o3_sparse_form_t *form = &p->sparse;
+  const o3_nest_operand_t *rows = &p->nest.operands[O3_SPARSE_ROWS];
+  MlirType i32 = mlirIntegerTypeGet(b->context, 32);
+  MlirValue row = scaled(b, o3_build_index(b, part), block, o3_build_index(b, O3_BLOCK_LANES / tile->width));
+  for (int i = 0; i < 2; ++i) {
+    MlirValue at =
+        o3_build2(b, "arith.addi", o3_build2(b, "arith.addi", row, rows->offset), o3_build_index(b, i));
+    MlirValue limit = o3_build1(b, "memref.load", i32, O3_VALUES(rows->flat, at));
+    a[i ? O3_TILE_TO : O3_TILE_FROM] =
+        o3_build1(b, "arith.index_cast", o3_build_index_type(b), O3_VALUES(limit));
+  }
+  MlirValue skipped = o3_build_index(b, (int64_t)part * tile->width);
+  a[O3_TILE_Y_AT] = o3_build2(b, "arith.addi", a[O3_TILE_Y_AT], skipped);
+  if (task->self->bias) a[O3_TILE_B_AT] = o3_build2(b, "arith.addi", a[O3_TILE_B_AT], skipped);
+  a[O3_TILE_COLS] = o3_build_index(b, task->self->last_columns - part * tile->width);
+  a[O3_TILE_TABLE] = p->nest.operands[O3_SPARSE_COLUMNS].flat;
+  a[O3_TILE_N0] = a[O3_TILE_C] = o3_build_index(b, 0);
+  a[O3_TILE_S2] = form->is_matmul ? o3_build_index(b, O3_BLOCK_LANES) : p->x->stride_values[1];
+  for (int i = 0; i < 2; ++i) {
+    MlirValue step = form->is_matmul ? a[O3_TILE_N0]
+                                     : o3_build2(b, "arith.muli", p->x->stride_values[2 + i],
+                                                 o3_build_index(b, form->dilations[i]));
+    a[i ? O3_TILE_S0 : O3_TILE_S1] = step;
+  }
+}
+
+/* One call for |pixel| and those after it, and |part| of |block|. */
 static o3_status_t call_tile(const task_t *task, o3_builder_t *b, const o3_tile_t *tile, MlirValue pixel,
-                             MlirValue block) {
+                             MlirValue block, int part) {
   const emitter_t *self = task->self;
   const o3_blocked_t *p = &self->product;
-  MlirValue a[O3_TILE_ARGUMENTS], zero = o3_build_index(b, 0), ivs[O3_IR_MAX_RANK];
+  MlirValue a[O3_TILE_SPARSE_ARGUMENTS], zero = o3_build_index(b, 0), ivs[O3_IR_MAX_RANK];
   for (int d = 0; d < p->nest.num_dims; ++d) ivs[d] = task->ivs[d];
   if (run_dim(p) >= 0) ivs[run_dim(p)] = pixel;
   if (p->block >= 0) ivs[p->block] = block;
@@ -161,7 +217,9 @@ static o3_status_t call_tile(const task_t *task, o3_builder_t *b, const o3_tile_
   a[O3_TILE_X] = p->x->flat;
   a[O3_TILE_X_AT] = o3_nest_address(&p->nest, p->x, b, ivs);
   a[O3_TILE_W] = p->w->flat;
-  a[O3_TILE_W_AT] = packed ? scaled(b, p->w->offset, block, next) : o3_nest_address(&p->nest, p->w, b, ivs);
+  a[O3_TILE_W_AT] = tile->depth ? p->w->offset
+                    : packed    ? scaled(b, p->w->offset, block, next)
+                                : o3_nest_address(&p->nest, p->w, b, ivs);
   a[O3_TILE_W_NEXT] = next;
   a[O3_TILE_Y] = p->y->flat;
   if (packed) ivs[p->columns] = o3_build2(b, "arith.muli", block, o3_build_index(b, O3_BLOCK_LANES));
@@ -172,12 +230,13 @@ static o3_status_t call_tile(const task_t *task, o3_builder_t *b, const o3_tile_
   a[O3_TILE_B_AT] = self->bias ? bias_address(task, b, block) : zero;
   a[O3_TILE_START] = o3_build_index(b, self->start);
   a[O3_TILE_COLS] = o3_build_index(b, self->last_columns);
-  depth_arguments(self, b, a);
+  if (tile->depth) sparse_arguments(task, b, tile, block, part, a);
+  if (!tile->depth) depth_arguments(self, b, a);
   char *name = o3_tile_name(tile);
   O3_TRY_ALLOC(name);
   o3_op_spec_t spec = {
       .name = "func.call",
-      .num_operands = O3_TILE_ARGUMENTS,
+      .num_operands = tile->depth ? O3_TILE_SPARSE_ARGUMENTS : O3_TILE_ARGUMENTS,
       .operands = a,
       .num_attrs = 1,
       .attrs = (o3_attr_t[]){{"callee", mlirFlatSymbolRefAttrGet(b->context, O3_STR(name))}}};
@@ -199,7 +258,11 @@ static o3_status_t tile_body(o3_builder_t *b, void *context, MlirValue pixel, co
                              MlirValue *next) {
   const tiles_t *tiles = context;
   (void)carried, (void)next;
-  return call_tile(tiles->task, b, &tiles->tile, pixel, tiles->block);
+  for (int part = 0; part * tiles->tile.width < O3_BLOCK_LANES; ++part) {
+    bool exists = !tiles->tile.masked || part * tiles->tile.width < tiles->task->self->last_columns;
+    if (exists) O3_TRY(call_tile(tiles->task, b, &tiles->tile, pixel, tiles->block, part));
+  }
+  return NULL;
 }
 
 /* Tiles of |pixels| from |from| as long as they fit before |to|; |from| moves to the end of the last. */
@@ -527,7 +590,7 @@ static void read_sizes(emitter_t *self) {
   self->blocks = p->block < 0 ? 1 : p->nest.sizes[p->block];
   if (p->columns >= 0) {
     int64_t columns = p->nest.sizes[p->columns];
-    self->blocks = p->w->sizes[0];
+    self->blocks = (columns + O3_BLOCK_LANES - 1) / O3_BLOCK_LANES;
     if (columns % O3_BLOCK_LANES) self->last_columns = columns % O3_BLOCK_LANES;
   }
   self->tile = full_tile(self);

@@ -124,8 +124,31 @@ static bool merge_run(o3_blocked_t *p) {
   return !pixels->count || o3_nest_step(p->x, pixels->at[pixels->count - 1], &p->x_step);
 }
 
+/* The result's dims are all there is: n, block, h, w, lane or those of the matrix. */
+static bool match_sparse(o3_blocked_t *p) {
+  int rank = p->nest.num_dims;
+  p->x = &p->nest.operands[O3_SPARSE_X], p->w = &p->nest.operands[O3_SPARSE_VALUES];
+  p->y = &p->nest.operands[O3_SPARSE_Y];
+  p->lane = p->block = p->columns = -1;
+  if (p->sparse.lanes * p->sparse.depth == 1) return false;
+  if (p->sparse.is_matmul) {
+    p->columns = rank - 1;
+  } else {
+    p->block = 1;
+    p->lane = 4;
+  }
+  for (int d = 0; d < rank; ++d) {
+    if (d != p->columns && d != p->block && d != p->lane) push(&p->pixels, d);
+  }
+  if (step_of(p->y, rank - 1) != 1) return false;
+  int run = p->pixels.count ? p->pixels.at[p->pixels.count - 1] : -1;
+  return p->sparse.is_pointwise ? merge_run(p) : run < 0 || o3_nest_step(p->x, run, &p->x_step);
+}
+
 bool o3_blocked_match(MlirOperation op, o3_blocked_t *p) {
   memset(p, 0, sizeof(*p));
+  if (o3_sparse_match(op, &p->nest, &p->sparse)) return match_sparse(p);
+  p->sparse.lanes = 0;
   if (!o3_nest_read_any(op, &p->nest)) return false;
   const o3_nest_t *nest = &p->nest;
   if (nest->num_inputs != 2 || nest->num_operands != 3 || !o3_product_is_multiply_add(nest) || !is_f32(nest))

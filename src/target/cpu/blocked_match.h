@@ -3,6 +3,7 @@
 #define O3_TARGET_CPU_BLOCKED_MATCH_H
 
 #include "target/cpu/nest.h"
+#include "target/cpu/sparse_match.h"
 
 enum { O3_BLOCKED_MAX_DEPTH = 4 };
 
@@ -32,6 +33,7 @@ typedef struct o3_blocked {
   int64_t x_step;           /* of the run; 0 when there is none */
   int num_depth;
   o3_blocked_depth_t depth[O3_BLOCKED_MAX_DEPTH];
+  o3_sparse_form_t sparse; /* W holds entries then, and there are no depth and no steps in W */
 } o3_blocked_t;
 
 bool o3_blocked_match(MlirOperation op, o3_blocked_t *product);

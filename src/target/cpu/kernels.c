@@ -189,7 +189,7 @@ static o3_status_t emit_single(inlined_t *self) {
 
 static bool reduces(MlirOperation op) {
   static _Thread_local o3_nest_t nest;
-  bool found = false;
+  bool found = o3_str_equal(o3_op_string(op, "o3.kernel"), "sparse");
   if (!o3_nest_read(op, &nest)) return false;
   for (int d = 0; d < nest.num_dims; ++d) found |= nest.reduction[d];
   return found;

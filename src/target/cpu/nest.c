@@ -36,9 +36,8 @@ static void read_tensor_layout(o3_nest_operand_t *operand) {
   }
 }
 
-static bool read_operand(o3_nest_t *nest, int index, MlirAffineMap map) {
-  o3_nest_operand_t *operand = &nest->operands[index];
-  *operand = (o3_nest_operand_t){.value = mlirOperationGetOperand(nest->op, index)};
+bool o3_nest_read_operand(MlirValue value, MlirAffineMap map, o3_nest_operand_t *operand) {
+  *operand = (o3_nest_operand_t){.value = value};
   MlirType type = mlirValueGetType(operand->value);
   bool is_tensor = mlirTypeIsARankedTensor(type);
   operand->is_memref = mlirTypeIsAMemRef(type) || is_tensor;
@@ -92,7 +91,8 @@ bool o3_nest_read_any(MlirOperation op, o3_nest_t *nest) {
   for (int d = 0; d < nest->num_dims; ++d)
     nest->reduction[d] = is_reduction(mlirArrayAttrGetElement(iterators, d));
   for (int i = 0; i < nest->num_operands; ++i) {
-    if (!read_operand(nest, i, mlirAffineMapAttrGetValue(mlirArrayAttrGetElement(maps, i)))) return false;
+    MlirAffineMap map = mlirAffineMapAttrGetValue(mlirArrayAttrGetElement(maps, i));
+    if (!o3_nest_read_operand(mlirOperationGetOperand(op, i), map, &nest->operands[i])) return false;
   }
   read_sizes(nest);
   return true;
@@ -179,7 +179,7 @@ void o3_nest_merge(o3_nest_t *nest) {
 
 bool o3_nest_merge_dims(o3_nest_t *nest, int count, const int *dims) {
   int inner = count ? dims[count - 1] : -1;
-  if (count > 1 && has_index_ops(nest->body)) return false;
+  if (count > 1 && !nest->is_opaque && has_index_ops(nest->body)) return false;
   for (int i = count - 2; i >= 0; --i) {
     if (!all_walk_as_one(nest, dims[i], inner)) return false;
     merge(nest, dims[i], inner);

@@ -32,6 +32,7 @@ typedef struct o3_nest {
   int num_inputs, num_operands;
   o3_nest_operand_t operands[O3_NEST_MAX_OPERANDS];
   MlirBlock body;
+  bool is_opaque; /* set by readers who never clone the body: it may read positions though dims merge */
 } o3_nest_t;
 
 /* Reads |op|; false when it is no linalg.generic on buffers of a form that fits. */
@@ -39,6 +40,9 @@ bool o3_nest_read(MlirOperation op, o3_nest_t *nest);
 
 /* The same for one on tensors too, as it will be with row-major buffers. */
 bool o3_nest_read_any(MlirOperation op, o3_nest_t *nest);
+
+/* One value as an operand that is walked by |map|; false when the map is none of its dimensions. */
+bool o3_nest_read_operand(MlirValue value, MlirAffineMap map, o3_nest_operand_t *operand);
 
 /* Merges neighbouring dims that every operand walks as one: fewer, longer loops. */
 void o3_nest_merge(o3_nest_t *nest);

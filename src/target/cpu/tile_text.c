@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/strbuf.h"
 
@@ -15,13 +16,17 @@ typedef struct writer {
   int next;    /* number of the next name */
 } writer_t;
 
-static int per_block(const o3_tile_t *tile) { return O3_BLOCK_LANES / tile->lanes; }
+static int per_block(const o3_tile_t *tile) { return tile->width / tile->lanes; }
 
 char *o3_tile_name(const o3_tile_t *tile) {
   o3_strbuf_t name = O3_STRBUF_INIT;
-  o3_strbuf_printf(&name, "o3k_f32_%s%s_%dx%d_s%lld_u%d", tile->lanewise ? "lanes" : "tile",
-                   tile->masked ? "_masked" : "", tile->pixels, tile->blocks * O3_BLOCK_LANES,
-                   (long long)tile->x_step, tile->unroll);
+  o3_strbuf_printf(&name, "o3k_f32_%s%s_%dx%d",
+                   tile->depth      ? "sparse"
+                   : tile->lanewise ? "lanes"
+                                    : "tile",
+                   tile->masked ? "_masked" : "", tile->pixels, tile->blocks * tile->width);
+  if (tile->depth) o3_strbuf_printf(&name, "_d%d", tile->depth);
+  o3_strbuf_printf(&name, "_s%lld_u%d", (long long)tile->x_step, tile->unroll);
   if (name.failed) o3_strbuf_deinit(&name);
   return name.text;
 }
@@ -154,8 +159,9 @@ static void start(writer_t *w) {
 
 /* Opens the loop |name| from 0 to %|limit|, which carries the sums %|from|* as %<name>_*. */
 static void open_loop(writer_t *w, const char *name, const char *limit, const char *step, const char *from) {
-  o3_strbuf_printf(w->text, "%%r_%s:%d = scf.for %%%s = %%c0 to %%%s step %%%s iter_args(", name, count(w),
-                   name, limit, step);
+  const char *start = strcmp(name, "e") ? "c0" : "n2"; /* entries begin anywhere */
+  o3_strbuf_printf(w->text, "%%r_%s:%d = scf.for %%%s = %%%s to %%%s step %%%s iter_args(", name, count(w),
+                   name, start, limit, step);
   for (int i = 0; i < count(w); ++i)
     o3_strbuf_printf(w->text, "%s%%%s_%d = %%%s%d", i ? ", " : "", name, i, from, i);
   o3_strbuf_puts(w->text, ") -> (");
@@ -174,7 +180,7 @@ static void load_weights(writer_t *w, int u) {
   for (int v = 0; v < w->vectors; ++v) {
     char base[32];
     snprintf(base, sizeof(base), "wp%d", v / per_block(w->tile));
-    int at = add_constant(w, base, (int64_t)u * O3_BLOCK_LANES + v % per_block(w->tile) * w->tile->lanes);
+    int at = add_constant(w, base, (int64_t)u * w->tile->width + v % per_block(w->tile) * w->tile->lanes);
     o3_strbuf_printf(w->text, "%%wv%d_%d = vector.load %%W[%%t%d] : memref<?xf32>, vector<%dxf32>\n", u, v,
                      at, w->tile->lanes);
   }
@@ -244,22 +250,60 @@ static void loops(writer_t *w) {
   }
 }
 
-static void store(writer_t *w) {
+/* Over the entries; the loop over an entry's inputs is the dense tiles'. */
+static void sparse_loops(writer_t *w) {
+  char last[16];
+  open_loop(w, "e", "n1", "c1", "init#");
+  o3_strbuf_puts(w->text,
+                 "%column = memref.load %table[%e] : memref<?xi32>\n"
+                 "%low16 = arith.constant 65535 : i32\n%low8 = arith.constant 255 : i32\n"
+                 "%low4 = arith.constant 15 : i32\n%by4 = arith.constant 4 : i32\n"
+                 "%by16 = arith.constant 16 : i32\n%by24 = arith.constant 24 : i32\n"
+                 "%channel = arith.andi %column, %low16 : i32\n%block = arith.shrui %channel, %by4 : i32\n"
+                 "%first = arith.andi %channel, %low4 : i32\n%above = arith.shrui %column, %by16 : i32\n"
+                 "%row = arith.andi %above, %low8 : i32\n%place = arith.shrui %column, %by24 : i32\n"
+                 "%i2 = arith.index_castui %block : i32 to index\n"
+                 "%i1 = arith.index_castui %row : i32 to index\n"
+                 "%i0 = arith.index_castui %place : i32 to index\n"
+                 "%xf = arith.index_castui %first : i32 to index\n"
+                 "%x2m = arith.muli %i2, %s2 : index\n%x1m = arith.muli %i1, %s1 : index\n"
+                 "%x0m = arith.muli %i0, %s0 : index\n%x3 = arith.addi %x, %xf : index\n"
+                 "%x2 = arith.addi %x3, %x2m : index\n%x1 = arith.addi %x2, %x1m : index\n"
+                 "%x0 = arith.addi %x1, %x0m : index\n");
+  o3_strbuf_printf(w->text,
+                   "%%entry = arith.constant %d : index\n%%we = arith.muli %%e, %%entry : index\n"
+                   "%%w_turn = arith.addi %%w, %%we : index\n%%depth = arith.constant %d : index\n",
+                   w->tile->depth * w->tile->width, w->tile->depth);
+  open_loop(w, "k", "depth", "unroll", "e_");
+  o3_strbuf_puts(w->text, "%xk = arith.addi %x0, %k : index\n");
+  weight_pointers(w);
+  for (int u = 0; u < w->tile->unroll; ++u) {
+    load_weights(w, u);
+    multiply(w, u);
+  }
+  snprintf(last, sizeof(last), "s%d_", w->tile->unroll);
+  yield(w, last);
+  o3_strbuf_puts(w->text, "}\n");
+  yield(w, "r_k#");
+  o3_strbuf_puts(w->text, "}\n");
+}
+
+static void store(writer_t *w, const char *results) {
   int lanes = w->tile->lanes;
   for (int i = 0; i < count(w); ++i) {
     int at = y_address(w, i / w->vectors, i % w->vectors);
     if (!w->tile->masked) {
-      o3_strbuf_printf(w->text, "vector.store %%r_i2#%d, %%Y[%%t%d] : memref<?xf32>, vector<%dxf32>\n", i, at,
-                       lanes);
+      o3_strbuf_printf(w->text, "vector.store %%%s#%d, %%Y[%%t%d] : memref<?xf32>, vector<%dxf32>\n", results,
+                       i, at, lanes);
       continue;
     }
     char name[32];
     snprintf(name, sizeof(name), "m%d", w->next++);
     mask(w, name, i % w->vectors);
     o3_strbuf_printf(w->text,
-                     "vector.maskedstore %%Y[%%t%d], %%%s, %%r_i2#%d : memref<?xf32>, vector<%dxi1>, "
+                     "vector.maskedstore %%Y[%%t%d], %%%s, %%%s#%d : memref<?xf32>, vector<%dxi1>, "
                      "vector<%dxf32>\n",
-                     at, name, i, lanes, lanes);
+                     at, name, results, i, lanes, lanes);
   }
 }
 
@@ -273,16 +317,20 @@ char *o3_tile_text(const o3_tile_t *tile) {
       "module {\nfunc.func private @%s(%%X: memref<?xf32>, %%x: index, %%W: memref<?xf32>, %%w: index,\n"
       "%%w_next: index, %%Y: memref<?xf32>, %%y: index, %%y_step: index, %%y_next: index,\n"
       "%%B: memref<?xf32>, %%b: index, %%start: index, %%n2: index, %%s2: index, %%n1: index,\n"
-      "%%s1: index, %%n0: index, %%s0: index, %%c: index, %%cols: index)\n"
+      "%%s1: index, %%n0: index, %%s0: index, %%c: index, %%cols: index%s)\n"
       "attributes {passthrough = [\"noinline\"]} {\n%%c0 = arith.constant 0 : index\n"
       "%%width = arith.constant %d : index\n%%unroll = arith.constant %d : index\n"
       "%%zero = arith.constant dense<0.0> : vector<%dxf32>\n",
-      name, O3_BLOCK_LANES, tile->unroll, tile->lanes);
+      name, tile->depth ? ", %table: memref<?xi32>" : "", tile->width, tile->unroll, tile->lanes);
   free(name);
   y_addresses(&w);
   start(&w);
-  loops(&w);
-  store(&w);
+  if (tile->depth) {
+    sparse_loops(&w);
+  } else {
+    loops(&w);
+  }
+  store(&w, tile->depth ? "r_e" : "r_i2");
   o3_strbuf_puts(&text, "return\n}\n}\n");
   if (text.failed) o3_strbuf_deinit(&text);
   return text.text;

@@ -24,7 +24,16 @@ typedef struct o3_tile {
   int unroll;     /* turns of k in one; c is a multiple of it */
   bool lanewise;
   bool masked; /* one block, of which only the lanes below %cols exist in Y and B */
+  int width;   /* lanes of a block: O3_BLOCK_LANES, or fewer in sparse tiles */
+  int depth;   /* sparse tiles: inputs of an entry; 0 for dense ones */
 } o3_tile_t;
+
+/* A sparse tile (depth > 0; one block) sums the entries %from to %to of sparse weights whose values are W and
+ * whose columns are %table (analysis/sparse_storage.h):
+ *
+ *     Y[p, l] (=|+=) sum over entries e, k < depth of
+ *         X[p, channel(e) / 16 * s2 + channel(e) % 16 + k + row(e) * s1 + column(e) * s0] * W[e, k, l]
+ */
 
 /* What the sums start at. */
 enum { O3_TILE_ZERO, O3_TILE_BIAS, O3_TILE_OLD };
@@ -51,11 +60,16 @@ typedef enum o3_tile_argument {
   O3_TILE_S0,
   O3_TILE_C, /* size of k */
   O3_TILE_COLS,
-  O3_TILE_ARGUMENTS
+  O3_TILE_ARGUMENTS,
+  /* sparse tiles, in the place of others: */
+  O3_TILE_FROM = O3_TILE_N2,
+  O3_TILE_TO = O3_TILE_N1,
+  O3_TILE_TABLE = O3_TILE_ARGUMENTS, /* memref<?xi32>, one argument more */
+  O3_TILE_SPARSE_ARGUMENTS
 } o3_tile_argument_t;
 
-/* The function's name, e.g. "o3k_f32_tile_14x32_s16_u4", and a module with it; malloc'ed, NULL when memory is
- * out. */
+/* The function's name, e.g. "o3k_f32_tile_14x32_s16_u4" or "o3k_f32_sparse_28x16_d16_s16_u4", and a module
+ * with it; malloc'ed, NULL when memory is out. */
 char *o3_tile_name(const o3_tile_t *tile);
 char *o3_tile_text(const o3_tile_t *tile);
 

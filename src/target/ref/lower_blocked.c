@@ -6,8 +6,9 @@
  *
  * Padding is a copy, sums start at the bias.
  */
+#include "target/ref/lower_blocked.h"
+
 #include "base/check.h"
-#include "target/ref/window.h"
 
 enum { LANES = 16 };
 
@@ -24,15 +25,13 @@ static void product_body(const o3_body_args_t *in) {
 
 static void same_body(const o3_body_args_t *in) { in->results[0] = in->args[0]; }
 
-/* y: N x blocks x OH x OW x lanes, full of the bias (blocks x lanes) or zeros. */
-static MlirValue start(o3_lw_t *lw, const o3_shape_t *shape, MlirOperation op, const MlirValue *operands) {
+MlirValue o3_lw_blocked_start(o3_lw_t *lw, MlirOperation op, const o3_shape_t *shape, MlirValue bias) {
   MlirType element = o3_lw_new_element(op, 0);
-  if (mlirOperationGetNumOperands(op) < 3)
-    return o3_lw_fill(lw, shape, o3_lw_scalar(&lw->builder, element, 0));
+  if (mlirValueIsNull(bias)) return o3_lw_fill(lw, shape, o3_lw_scalar(&lw->builder, element, 0));
   o3_generic_t generic = {.op = op,
                           .iterators = "ppppp",
                           .num_inputs = 1,
-                          .inputs = {operands[2]},
+                          .inputs = {bias},
                           .num_outputs = 1,
                           .outputs = {o3_lw_empty(lw, shape, element)},
                           .maps = {o3_lw_projection(lw, 5, 2, (int64_t[]){1, 4}), o3_lw_identity(lw, 5)},
@@ -73,22 +72,40 @@ static MlirAffineExpr padded_size(const o3_lw_t *lw, const blocked_t *self, int 
   return o3_expr_add(self->x_shape.dims[2 + i], around);
 }
 
-/* x: N x blocks x H x W x lanes, with a border of zeros. One op that writes each element once. |kernel| is
- * the first dimension of the window in w. */
-static void pad(o3_lw_t *lw, blocked_t *self, int kernel) {
-  MlirType element = o3_type_element(mlirValueGetType(self->x));
-  halo_t halo = {.x = self->x, .window = &self->window, .zero = o3_lw_scalar(&lw->builder, element, 0)};
+/* |x| of |from| within |to|. One op that writes each element once. */
+static MlirValue surround(o3_lw_t *lw, MlirValue x, const o3_shape_t *from, const o3_shape_t *to,
+                          const o3_lw_window_t *window) {
+  MlirType element = o3_type_element(mlirValueGetType(x));
+  halo_t halo = {.x = x, .window = window, .zero = o3_lw_scalar(&lw->builder, element, 0)};
   bool same = true;
+  for (int i = 0; i < 2; ++i) {
+    halo.sizes[i] = o3_lw_size(lw, from->dims[2 + i]);
+    same = same && window->lows[i] == 0 && o3_expr_equal(to->dims[2 + i], from->dims[2 + i]);
+  }
+  return same ? x : o3_lw_generate(lw, to, element, halo_body, &halo);
+}
+
+MlirValue o3_lw_blocked_border(o3_lw_t *lw, MlirValue x, const o3_shape_t *shape,
+                               const o3_lw_window_t *window) {
+  o3_shape_t padded = *shape;
+  for (int i = 0; i < 2; ++i) {
+    MlirAffineExpr around = o3_expr_const(lw->context, window->lows[i] + window->highs[i]);
+    padded.dims[2 + i] = o3_expr_add(shape->dims[2 + i], around);
+  }
+  return surround(lw, x, shape, &padded, window);
+}
+
+/* x: N x blocks x H x W x lanes, with a border of zeros. |kernel| is the first dimension of the window in w.
+ */
+static void pad(o3_lw_t *lw, blocked_t *self, int kernel) {
+  o3_shape_t plain = self->x_shape;
   for (int i = 0; i < 2; ++i) {
     int64_t size;
     bool known = o3_expr_is_const(self->w_shape.dims[kernel + i], &size);
     O3_ASSERT(known, "the layout pass takes constant weights only");
-    MlirAffineExpr padded = padded_size(lw, self, i, size), *dim = &self->x_shape.dims[2 + i];
-    halo.sizes[i] = o3_lw_size(lw, *dim);
-    same = same && self->window.lows[i] == 0 && o3_expr_equal(padded, *dim);
-    *dim = padded;
+    self->x_shape.dims[2 + i] = padded_size(lw, self, i, size);
   }
-  if (!same) self->x = o3_lw_generate(lw, &self->x_shape, element, halo_body, &halo);
+  self->x = surround(lw, self->x, &plain, &self->x_shape, &self->window);
 }
 
 static void read(o3_lw_t *lw, MlirOperation op, const MlirValue *operands, int kernel, blocked_t *self) {
@@ -97,7 +114,8 @@ static void read(o3_lw_t *lw, MlirOperation op, const MlirValue *operands, int k
   o3_lw_operand_shape(lw, op, 0, &self->x_shape);
   o3_lw_operand_shape(lw, op, 1, &self->w_shape);
   o3_lw_result_shape(lw, op, 0, &self->y_shape);
-  self->y = start(lw, &self->y_shape, op, operands);
+  bool biased = mlirOperationGetNumOperands(op) > 2;
+  self->y = o3_lw_blocked_start(lw, op, &self->y_shape, biased ? operands[2] : (MlirValue){0});
   pad(lw, self, kernel);
 }
 

@@ -1,0 +1,164 @@
+/* Entries of a row are in the order of channels, then of the window: neighbours read the same input. */
+#include "analysis/sparse_storage.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { LANES = 16, LEAST_LANES = 4 };
+enum { MAX_CHANNELS = 1 << 16, MAX_WINDOW = 1 << 7 };
+
+/* ---- Formats ---- */
+
+static bool parse_pair(const char *text, const char *pattern, int64_t *a, int64_t *b) {
+  int length = 0;
+  long long x, y;
+  if (sscanf(text, pattern, &x, &y, &length) != 2 || !length || text[length] || x < 1 || y < 1) return false;
+  *a = x;
+  *b = y;
+  return true;
+}
+
+o3_status_t o3_sparse_format_parse(const char *text, o3_sparse_format_t *format) {
+  static const struct {
+    const char *text;
+    o3_sparse_kind_t kind;
+  } NAMES[] = {{"auto", O3_SPARSE_AUTO},
+               {"dense", O3_SPARSE_DENSE},
+               {"csr", O3_SPARSE_CSR},
+               {"hybrid", O3_SPARSE_HYBRID}};
+  *format = (o3_sparse_format_t){.kind = O3_SPARSE_AUTO};
+  for (size_t i = 0; i < sizeof(NAMES) / sizeof(NAMES[0]); ++i) {
+    if (strcmp(text, NAMES[i].text)) continue;
+    format->kind = NAMES[i].kind;
+    return NULL;
+  }
+  format->kind = O3_SPARSE_BSR;
+  if (parse_pair(text, "bsr-%lldx%lld%n", &format->rows, &format->columns)) return NULL;
+  format->kind = O3_SPARSE_NM;
+  if (parse_pair(text, "nm-%lld:%lld%n", &format->rows, &format->columns)) return NULL;
+  return o3_status_create(O3_STATUS_INVALID_ARGUMENT, "'%s' is no sparse format", text);
+}
+
+/* ---- What there is ---- */
+
+static o3_status_t unsupported(const char *why) { return o3_status_create(O3_STATUS_UNSUPPORTED, "%s", why); }
+
+/* The largest power of two up to 16 that divides all three. */
+static int64_t common(int64_t a, int64_t b, int64_t c) {
+  int64_t size = LANES;
+  while (a % size || b % size || c % size) size /= 2;
+  return size;
+}
+
+static o3_status_t check_weight(const o3_sparse_weight_t *weight) {
+  if (!weight->is_f32) return unsupported("sparse kernels compute in f32 only");
+  if (weight->channels * weight->group > MAX_CHANNELS)
+    return unsupported("sparse kernels take at most 65536 input channels");
+  if (weight->window[0] > MAX_WINDOW || weight->window[1] > MAX_WINDOW)
+    return unsupported("sparse kernels take windows of at most 128 x 128");
+  if (weight->channels == 1 && weight->group > 1)
+    return unsupported(
+        "a depthwise convolution has one input for each output: nothing is saved by skipping it");
+  return NULL;
+}
+
+static o3_status_t block_rows(const o3_sparse_weight_t *weight, const o3_sparse_format_t *format,
+                              o3_sparse_block_t *block) {
+  int64_t group = weight->group, outputs = group > 1 ? weight->outputs / group : LANES;
+  int64_t channels = weight->is_matmul || group > 1 ? weight->channels : LANES;
+  block->lanes = common(format->rows, outputs, LANES);
+  block->depth = common(format->columns, channels, LANES);
+  if (block->lanes < LEAST_LANES && group == 1) block->lanes = LANES;
+  return block->lanes < LEAST_LANES ? unsupported("outputs of a group are no multiple of 4") : NULL;
+}
+
+o3_status_t o3_sparse_supported(const o3_sparse_weight_t *weight, const o3_sparse_format_t *format,
+                                o3_sparse_block_t *block) {
+  o3_sparse_block_t ignored;
+  block = block ? block : &ignored;
+  O3_TRY(check_weight(weight));
+  if (format->kind == O3_SPARSE_BSR) return block_rows(weight, format, block);
+  return unsupported("there is no kernel for this format");
+}
+
+/* ---- Packing ---- */
+
+typedef struct packer {
+  const o3_sparse_weight_t *weight;
+  o3_sparse_block_t block;
+  o3_sparse_packed_t *packed; /* NULL: entries are counted only */
+  int64_t count;
+} packer_t;
+
+static float element(const o3_sparse_weight_t *w, int64_t m, int64_t c, int64_t i, int64_t k) {
+  return w->data[m * w->strides[0] + c * w->strides[1] + i * w->strides[2] + k * w->strides[3]];
+}
+
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+
+static void fill_entry(const packer_t *self, int64_t m, int64_t c, const int64_t *at) {
+  const o3_sparse_weight_t *w = self->weight;
+  int64_t lanes = self->block.lanes, depth = self->block.depth;
+  float *values = self->packed->values + self->count * depth * lanes;
+  int64_t num_m = least(lanes, w->outputs - m), num_c = least(depth, w->channels - c);
+  int64_t channel = m / (w->outputs / w->group) * w->channels + c;
+  self->packed->columns[self->count] = (int32_t)(channel | at[0] << 16 | at[1] << 24);
+  for (int64_t k = 0; k < num_c; ++k) {
+    for (int64_t l = 0; l < num_m; ++l) values[k * lanes + l] = element(w, m + l, c + k, at[0], at[1]);
+  }
+}
+
+static bool is_zero(const packer_t *self, int64_t m, int64_t c, const int64_t *at) {
+  const o3_sparse_weight_t *w = self->weight;
+  int64_t num_m = least(self->block.lanes, w->outputs - m), num_c = least(self->block.depth, w->channels - c);
+  for (int64_t l = 0; l < num_m; ++l) {
+    for (int64_t k = 0; k < num_c; ++k) {
+      if (element(w, m + l, c + k, at[0], at[1]) != 0) return false;
+    }
+  }
+  return true;
+}
+
+static void visit_entry(packer_t *self, int64_t m, int64_t c, const int64_t *at) {
+  if (is_zero(self, m, c, at)) return;
+  if (self->packed) fill_entry(self, m, c, at);
+  ++self->count;
+}
+
+static void visit_row(packer_t *self, int64_t m) {
+  const o3_sparse_weight_t *w = self->weight;
+  for (int64_t c = 0; c < w->channels; c += self->block.depth) {
+    for (int64_t i = 0; i < w->window[0]; ++i) {
+      for (int64_t k = 0; k < w->window[1]; ++k) visit_entry(self, m, c, (int64_t[]){i, k});
+    }
+  }
+}
+
+static int64_t visit(packer_t *self) {
+  int64_t rows = o3_sparse_num_rows(self->weight, &self->block);
+  for (int64_t r = 0; r < rows; ++r) {
+    if (self->packed) self->packed->rows[r] = (int32_t)self->count;
+    int64_t m = r * self->block.lanes;
+    if (m < self->weight->outputs) visit_row(self, m);
+  }
+  if (self->packed) self->packed->rows[rows] = (int32_t)self->count;
+  return self->count ? self->count : 1;
+}
+
+int64_t o3_sparse_num_rows(const o3_sparse_weight_t *weight, const o3_sparse_block_t *block) {
+  if (block->lanes == 1) return weight->outputs;
+  return (weight->outputs + LANES - 1) / LANES * LANES / block->lanes;
+}
+
+int64_t o3_sparse_count(const o3_sparse_weight_t *weight, const o3_sparse_block_t *block) {
+  packer_t self = {.weight = weight, .block = *block};
+  return visit(&self);
+}
+
+void o3_sparse_pack(const o3_sparse_weight_t *weight, const o3_sparse_block_t *block,
+                    o3_sparse_packed_t *packed) {
+  packer_t self = {.weight = weight, .block = *block, .packed = packed};
+  packed->columns[0] = 0;
+  packed->num_rows = o3_sparse_num_rows(weight, block);
+  packed->num_entries = visit(&self);
+}

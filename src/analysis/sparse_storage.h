@@ -1,0 +1,78 @@
+/* How sparse constant weights are stored for kernels, and which weights and formats have one.
+ *
+ *     values   entries x depth x lanes, f32: the weights of |lanes| neighbouring outputs and |depth|
+ * neighbouring inputs at one position of the window columns  entries, i32: first input channel + (row of the
+ * window << 16) + (its column << 24) rows     i32: entries rows[r] to rows[r + 1] belong to the outputs r *
+ * lanes to r * lanes + lanes
+ *
+ * A block format stores blocks that hold a number other than zero; its block shape is rounded to what
+ * registers take (o3_sparse_block). Compressed rows are the case of one lane and a depth of one.
+ *
+ * The choice of a format asks o3_sparse_supported, sets the string attribute O3_SPARSE_FORMAT_ATTR on the
+ * o3.conv or o3.matmul, whose weights must be an o3.constant, and the layout pass does the rest.
+ */
+#ifndef O3_ANALYSIS_SPARSE_STORAGE_H
+#define O3_ANALYSIS_SPARSE_STORAGE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+
+/* On o3.conv and o3.matmul: "bsr-16x16", "csr"; absent or "dense" for dense ones. */
+#define O3_SPARSE_FORMAT_ATTR "o3.sparse_format"
+
+typedef enum o3_sparse_kind {
+  O3_SPARSE_AUTO,
+  O3_SPARSE_DENSE,
+  O3_SPARSE_CSR,
+  O3_SPARSE_BSR, /* blocks of outputs x inputs */
+  O3_SPARSE_NM,  /* |rows| of |columns| neighbouring inputs */
+  O3_SPARSE_HYBRID
+} o3_sparse_kind_t;
+
+typedef struct o3_sparse_format {
+  o3_sparse_kind_t kind;
+  int64_t rows, columns;
+} o3_sparse_format_t;
+
+/* INVALID_ARGUMENT for what is no format. */
+o3_status_t o3_sparse_format_parse(const char *text, o3_sparse_format_t *format) O3_MUST_USE;
+
+/* The weights of a product: m of |outputs|, c of |channels| inputs of a group, positions of the window. A
+ * matrix product has a window of 1 x 1 and one group; its outputs are columns of the result. */
+typedef struct o3_sparse_weight {
+  bool is_matmul, is_f32;
+  int64_t outputs, channels, group;
+  int64_t window[2];
+  const float *data;  /* NULL when only the form is asked about */
+  int64_t strides[4]; /* elements between outputs, channels, rows and columns of the window */
+} o3_sparse_weight_t;
+
+/* Outputs and inputs of an entry. */
+typedef struct o3_sparse_block {
+  int64_t lanes, depth;
+} o3_sparse_block_t;
+
+/* NULL, and the block that entries of the format have; UNSUPPORTED with the reason. |block| may be NULL. */
+o3_status_t o3_sparse_supported(const o3_sparse_weight_t *weight, const o3_sparse_format_t *format,
+                                o3_sparse_block_t *block) O3_MUST_USE;
+
+typedef struct o3_sparse_packed {
+  int64_t num_rows, num_entries; /* blocks of outputs, without the last of rows; entries, at least one */
+  int32_t *rows, *columns;
+  float *values;
+} o3_sparse_packed_t;
+
+/* How many entries the weights have in blocks of this form. */
+int64_t o3_sparse_count(const o3_sparse_weight_t *weight, const o3_sparse_block_t *block);
+
+/* Blocks of outputs: those of convolutions and matrices are padded to whole 16, compressed rows are not. */
+int64_t o3_sparse_num_rows(const o3_sparse_weight_t *weight, const o3_sparse_block_t *block);
+
+/* Fills the three arrays, whose memory is the caller's: num_rows + 1, num_entries, and num_entries * depth *
+ * lanes zeroed elements. Weights without any entry get one of zeros that no row has. */
+void o3_sparse_pack(const o3_sparse_weight_t *weight, const o3_sparse_block_t *block,
+                    o3_sparse_packed_t *packed);
+
+#endif

@@ -1,0 +1,118 @@
+/* The marked op's weights become three constants; what they say of the dense weights stands beside them as an
+ * encoding, so that a reader of the IR need not know this compiler's formats. */
+#include "rewrite/layout_sparse.h"
+
+#include <stdio.h>
+
+bool o3_layout_is_sparse(MlirOperation op) {
+  MlirStringRef format = o3_op_string(op, O3_SPARSE_FORMAT_ATTR);
+  return format.data && !o3_str_equal(format, "dense");
+}
+
+/* ---- Encodings ---- */
+
+/* "m floordiv 16 : dense, c : compressed, ..., m mod 16 : dense": a block of one is no block. */
+static MlirAttribute encoding(MlirContext context, const o3_sparse_weight_t *weight,
+                              const o3_sparse_block_t *block) {
+  char text[512], row[32] = "m", column[32] = "c", inner[64] = "", outer[64] = "";
+  long long lanes = block->lanes, depth = block->depth;
+  if (lanes > 1) {
+    snprintf(row, sizeof(row), "m floordiv %lld", lanes);
+    snprintf(outer, sizeof(outer), ", m mod %lld : dense", lanes);
+  }
+  if (depth > 1) {
+    snprintf(column, sizeof(column), "c floordiv %lld", depth);
+    snprintf(inner, sizeof(inner), ", c mod %lld : dense", depth);
+  }
+  snprintf(
+      text, sizeof(text),
+      "#sparse_tensor.encoding<{map = (%s) -> (%s : dense, %s : compressed%s%s%s), posWidth = 32, crdWidth "
+      "= 32}>",
+      weight->is_matmul ? "c, m" : "m, c, h, w", row, column,
+      weight->is_matmul ? "" : "(nonunique), h : singleton(nonunique), w : singleton", inner, outer);
+  return o3_attr_parse(context, text);
+}
+
+/* ---- Constants ---- */
+
+static MlirValue constant(o3_layout_t *self, const char *name, MlirType type, const void *data,
+                          int64_t bytes) {
+  MlirAttribute value;
+  self->status = o3_weights_add(self->env->weights, name, type, data, (size_t)bytes, &value);
+  if (self->status) return (MlirValue){0};
+  return o3_build1_attrs(&self->builder, "o3.constant", type, O3_NO_VALUES, O3_ATTRS({"value", value}));
+}
+
+static MlirType values_type(MlirContext context, const o3_sparse_packed_t *packed,
+                            const o3_sparse_block_t *block) {
+  const int64_t sizes[] = {packed->num_entries, block->depth, block->lanes};
+  return o3_tensor_type(block->depth * block->lanes == 1 ? 1 : 3, sizes, mlirF32TypeGet(context));
+}
+
+static bool build_constants(o3_layout_t *self, const char *name, const o3_sparse_packed_t *packed,
+                            const o3_sparse_block_t *block, o3_layout_sparse_t *sparse) {
+  MlirType i32 = mlirIntegerTypeGet(self->context, 32);
+  const int64_t rows = packed->num_rows + 1, entries = packed->num_entries;
+  sparse->values = constant(self, name, values_type(self->context, packed, block), packed->values,
+                            entries * block->depth * block->lanes * 4);
+  if (!self->status)
+    sparse->rows = constant(self, name, o3_tensor_type(1, &rows, i32), packed->rows, rows * 4);
+  if (!self->status)
+    sparse->columns = constant(self, name, o3_tensor_type(1, &entries, i32), packed->columns, entries * 4);
+  return !self->status;
+}
+
+static o3_status_t allocate(o3_layout_t *self, const o3_sparse_weight_t *weight,
+                            const o3_sparse_block_t *block, o3_sparse_packed_t *packed) {
+  o3_weights_t *weights = self->env->weights;
+  int64_t entries = o3_sparse_count(weight, block), rows = o3_sparse_num_rows(weight, block) + 1;
+  if (entries > INT32_MAX)
+    return o3_status_create(O3_STATUS_UNSUPPORTED, "sparse weights of %lld entries: at most 2^31 - 1 fit",
+                            (long long)entries);
+  packed->rows = o3_weights_alloc(weights, (size_t)rows * 4);
+  packed->columns = o3_weights_alloc(weights, (size_t)entries * 4);
+  packed->values = o3_weights_alloc(weights, (size_t)(entries * block->depth * block->lanes) * 4);
+  O3_TRY_ALLOC(packed->rows);
+  O3_TRY_ALLOC(packed->columns);
+  O3_TRY_ALLOC(packed->values);
+  return NULL;
+}
+
+/* ---- Storing ---- */
+
+static o3_status_t read_format(MlirOperation op, o3_sparse_weight_t *weight, o3_sparse_block_t *block) {
+  char text[64];
+  o3_sparse_format_t format;
+  snprintf(text, sizeof(text), "%.*s", O3_STR_ARGS(o3_op_string(op, O3_SPARSE_FORMAT_ATTR)));
+  O3_TRY(o3_sparse_format_parse(text, &format));
+  return o3_sparse_supported(weight, &format, block);
+}
+
+static o3_status_t store(o3_layout_t *self, MlirOperation op, o3_sparse_weight_t *weight,
+                         o3_layout_sparse_t *sparse) {
+  o3_sparse_block_t block;
+  o3_sparse_packed_t packed;
+  size_t bytes;
+  MlirOperation def = o3_value_def(mlirOperationGetOperand(op, 1));
+  if (mlirOperationIsNull(def) || !o3_op_is(def, "o3.constant"))
+    return o3_status_create(O3_STATUS_UNSUPPORTED, "its weights are no constant");
+  MlirAttribute value = o3_op_attr(def, "value");
+  O3_TRY(read_format(op, weight, &block));
+  weight->data = o3_weights_data(self->env->weights, value, &bytes);
+  O3_TRY_ALLOC(weight->data);
+  O3_TRY(allocate(self, weight, &block, &packed));
+  o3_sparse_pack(weight, &block, &packed);
+  const char *name = o3_weights_name(self->env->weights, value);
+  sparse->encoding = encoding(self->context, weight, &block);
+  build_constants(self, name ? name : "sparse", &packed, &block, sparse);
+  return self->status;
+}
+
+bool o3_layout_store_sparse(o3_layout_t *self, MlirOperation op, o3_sparse_weight_t *weight,
+                            o3_layout_sparse_t *sparse) {
+  o3_status_t status = store(self, op, weight, sparse);
+  if (status)
+    self->status = o3_status_annotate(status, "op '%.*s', sparse format '%.*s'", O3_STR_ARGS(o3_op_label(op)),
+                                      O3_STR_ARGS(o3_op_string(op, O3_SPARSE_FORMAT_ATTR)));
+  return !status;
+}

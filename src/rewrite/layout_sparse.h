@@ -1,0 +1,20 @@
+/* Sparse weights in the layout pass. */
+#ifndef O3_REWRITE_LAYOUT_SPARSE_H
+#define O3_REWRITE_LAYOUT_SPARSE_H
+
+#include "analysis/sparse_storage.h"
+#include "rewrite/layout.h"
+
+typedef struct o3_layout_sparse {
+  MlirValue values, rows, columns; /* o3.constant */
+  MlirAttribute encoding;
+} o3_layout_sparse_t;
+
+/* Whether |op| is marked with a sparse format. */
+bool o3_layout_is_sparse(MlirOperation op);
+/* The stored weights of |op|, which is marked; |weight| is their form, its data are operand 1's, f32. False
+ * when self->status says why not. */
+bool o3_layout_store_sparse(o3_layout_t *self, MlirOperation op, o3_sparse_weight_t *weight,
+                            o3_layout_sparse_t *sparse);
+
+#endif

@@ -1,0 +1,31 @@
+// RUN: o3-opt --layout --simplify %s | FileCheck %s
+// Marked products get the blocks of their weights that are not zero, and where these are.
+
+module {
+  // CHECK: #[[CONV:.*]] = #sparse_tensor.encoding<{ map = (d0, d1, d2, d3) -> (d0 floordiv 16 : dense, d1 floordiv 16 : compressed(nonunique), d2 : singleton(nonunique), d3 : singleton, d1 mod 16 : dense, d0 mod 16 : dense), posWidth = 32, crdWidth = 32 }>
+  // CHECK: #[[MATRIX:.*]] = #sparse_tensor.encoding<{ map = (d0, d1) -> (d1 floordiv 8 : dense, d0 : compressed, d1 mod 8 : dense)
+  // CHECK-LABEL: func.func @main
+  func.func @main(%x: tensor<1x32x8x8xf32>, %a: tensor<5x4xf32>) -> (tensor<1x40x8x8xf32>, tensor<5x17xf32>)
+      attributes {o3.symbols = [], o3.guards = []} {
+    // No weight but zeros: one entry, which none of the three rows has.
+    // CHECK-DAG: value = dense<0> : tensor<4xi32>
+    // CHECK-DAG: value = dense<0.000000e+00> : tensor<1x16x16xf32>
+    %w = "o3.constant"() {value = dense<0.0> : tensor<40x32x1x1xf32>} : () -> tensor<40x32x1x1xf32>
+    // CHECK: "o3.conv_sparse"({{.*}}) {dilations = array<i64: 1, 1>, encoding = #[[CONV]], {{.*}}(tensor<1x2x8x8x16xf32>, tensor<1x16x16xf32>, tensor<4xi32>, tensor<1xi32>) -> tensor<1x3x8x8x16xf32>
+    %c = "o3.conv"(%x, %w) {strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>,
+        group = 1 : i64, o3.sparse_format = "bsr-16x16"}
+        : (tensor<1x32x8x8xf32>, tensor<40x32x1x1xf32>) -> tensor<1x40x8x8xf32>
+    // Columns 0 and 16 of the matrix, in rows 1 and 2: of four blocks of eight columns the first and the third.
+    // CHECK-DAG: value = dense<[0, 1, 1, 2, 2]> : tensor<5xi32>
+    // CHECK-DAG: value = dense<[1, 2]> : tensor<2xi32>
+    %m = "o3.constant"() {value = dense<[
+        [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0],
+        [3.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0],
+        [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 4.0],
+        [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]]> : tensor<4x17xf32>}
+        : () -> tensor<4x17xf32>
+    // CHECK: "o3.matmul_sparse"({{.*}}) {encoding = #[[MATRIX]]} : (tensor<5x4xf32>, tensor<2x1x8xf32>, tensor<5xi32>, tensor<2xi32>) -> tensor<5x17xf32>
+    %p = "o3.matmul"(%a, %m) {o3.sparse_format = "bsr-8x1"} : (tensor<5x4xf32>, tensor<4x17xf32>) -> tensor<5x17xf32>
+    return %c, %p : tensor<1x40x8x8xf32>, tensor<5x17xf32>
+  }
+}

@@ -1,0 +1,27 @@
+// RUN: o3-opt --target x86-64-v4 --level 2 --lower --fuse --cpu-bufferize --cpu-kernel-results --cpu-plan-memory --cpu-kernel-marks --cpu-kernels %s | FileCheck %s
+// A product with sparse weights calls tiles with the entries of its block; what follows it is in the same kernel.
+
+module attributes {o3.stage = "rewrite"} {
+  // CHECK-LABEL: func.func @main
+  func.func @main(%x: tensor<1x2x9x9x16xf32>, %a: tensor<9x64xf32>, %v: tensor<5x16x16xf32>, %rows: tensor<4xi32>,
+                  %columns: tensor<5xi32>, %u: tensor<7x16x8xf32>, %starts: tensor<5xi32>, %places: tensor<7xi32>)
+      -> (tensor<1x3x7x7x16xf32>, tensor<9x17xf32>) attributes {o3.symbols = [], o3.guards = []} {
+    // Seven pixels of a row, with the limits of a row of entries.
+    // CHECK: scf.parallel
+    // CHECK: memref.load %{{.*}} : memref<?xi32
+    // CHECK: func.call @o3k_f32_sparse_7x16_d16_s16_u4
+    // CHECK: arith.maximumf
+    %zero = "o3.constant"() {value = dense<0.0> : tensor<f32>} : () -> tensor<f32>
+    %c = "o3.conv_sparse"(%x, %v, %rows, %columns) {strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>,
+        pads = array<i64: 0, 0, 0, 0>, encoding = unit}
+        : (tensor<1x2x9x9x16xf32>, tensor<5x16x16xf32>, tensor<4xi32>, tensor<5xi32>) -> tensor<1x3x7x7x16xf32>
+    %r = "o3.max"(%c, %zero) : (tensor<1x3x7x7x16xf32>, tensor<f32>) -> tensor<1x3x7x7x16xf32>
+    // Blocks of eight columns: two calls for 16, and of the last one column is there.
+    // CHECK: func.call @o3k_f32_sparse_9x8_d16_s64_u4
+    // CHECK: func.call @o3k_f32_sparse_9x8_d16_s64_u4
+    // CHECK: func.call @o3k_f32_sparse_masked_9x8_d16_s64_u4
+    %p = "o3.matmul_sparse"(%a, %u, %starts, %places) {encoding = unit}
+        : (tensor<9x64xf32>, tensor<7x16x8xf32>, tensor<5xi32>, tensor<7xi32>) -> tensor<9x17xf32>
+    return %r, %p : tensor<1x3x7x7x16xf32>, tensor<9x17xf32>
+  }
+}

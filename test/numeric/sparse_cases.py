@@ -1,0 +1,97 @@
+"""Products with sparse weights at O3: every format, random patterns of zeros, awkward sizes, against ONNX Runtime.
+
+A case is a format and a number, which with the seed says all about a convolution or a matrix product and the
+activation behind it: sizes, zeros from none to all, batches, groups, dilations, borders, symbolic dimensions.
+"""
+
+import os
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import TensorProto, helper, numpy_helper
+
+import o3_model
+
+# format -> shape of the blocks of zeros (outputs x inputs)
+FORMATS = {"bsr-16x16": (16, 16), "bsr-32x32": (32, 32), "bsr-8x8": (8, 8), "bsr-4x4": (4, 4), "bsr-16x1": (16, 1),
+           "bsr-8x1": (8, 1), "bsr-1x16": (1, 16), "bsr-3x5": (3, 5)}
+CASES = 8
+TARGETS = ("x86-64-v3", "native")
+
+
+def prune(weight, block, zeros, rng):
+    """|weight| (outputs x inputs x ...) with a share of |zeros| of its blocks gone."""
+    counts = [-(-size // step) for size, step in zip(weight.shape, block)]
+    kept = rng.random((*counts, *weight.shape[2:])) >= zeros
+    for axis, step in enumerate(block):
+        kept = np.repeat(kept, step, axis)
+    return weight * kept[:weight.shape[0], :weight.shape[1]]
+
+
+def conv(rng, block, zeros):
+    kernel = int(rng.choice([1, 1, 2, 3, 3, 5]))
+    group = 2 if rng.random() < 0.2 else 1
+    inputs, outputs = (32, 32) if group > 1 else (int(rng.choice([3, 16, 17, 48, 64])), int(rng.choice([5, 16, 33, 64])))
+    dilation = int(rng.integers(1, 3)) if kernel > 1 else 1
+    least = dilation * (kernel - 1) + 1
+    shape = [int(rng.integers(1, 4)), inputs, int(rng.integers(least, 18)), int(rng.integers(least, 37))]
+    weight = prune(rng.standard_normal((outputs, inputs // group, kernel, kernel)), block, zeros, rng)
+    pads = [int(pad) for pad in rng.integers(0, 3, 4)] if kernel > 1 and rng.random() < 0.7 else [0] * 4
+    node = helper.make_node("Conv", ["x", "w", "b"], ["t"], strides=[int(rng.integers(1, 3))] * 2, pads=pads, group=group,
+                            dilations=[dilation] * 2)
+    return shape, ["N", inputs, "H", "W"], weight, (outputs,), [node]
+
+
+def matmul(rng, block, zeros):
+    depth, columns = int(rng.choice([16, 17, 64, 100])), int(rng.choice([5, 16, 33, 70]))
+    batch = [int(rng.integers(1, 4))] if rng.random() < 0.5 else []
+    weight = prune(rng.standard_normal((columns, depth)), block, zeros, rng).T
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["p"]), helper.make_node("Add", ["p", "b"], ["t"])]
+    return [*batch, int(rng.choice([1, 2, 7, 28, 29, 65])), depth], [*["B"][:len(batch)], "M", depth], weight, (columns,), nodes
+
+
+def build(rng, block, number):
+    zeros = float(rng.choice([0, 0.5, 0.8, 0.95, 1]))
+    shape, symbols, weight, bias, nodes = (matmul if number % 3 == 2 else conv)(rng, block, zeros)
+    symbolic = rng.random() < 0.4
+    nodes.append(helper.make_node("Relu" if rng.random() < 0.5 else "Sigmoid", ["t"], ["y"]))
+    constants = [numpy_helper.from_array(np.ascontiguousarray(array, np.float32), name)
+                 for name, array in (("w", weight), ("b", rng.standard_normal(bias)))]
+    graph = helper.make_graph(
+        nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, symbols if symbolic else shape)],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)], constants)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    return model, rng.standard_normal(shape).astype(np.float32)
+
+
+def outcome(model, x, name, target, library):
+    """None, or what is wrong."""
+    path = library + ".onnx"
+    onnx.save(model, path)
+    options = ["--sparse-format", name, *(["--target", target] if target != "native" else [])]
+    try:
+        o3_model.compile_model(path, library, 3, options)
+        got = o3_model.Model(library).session(threads=2).run([x])[0]
+    except o3_model.O3Error as error:
+        return f"{error.code}: {error}"
+    expected = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"]).run(None, {"x": x})[0]
+    if got.shape != expected.shape:
+        return f"shape {got.shape}, {expected.shape} is right"
+    error = np.abs(got - expected).max(initial=0)
+    limit = 1e-5 * max(1, np.abs(expected).max(initial=0))
+    return None if error <= limit else f"off by {error}, at most {limit} is right"
+
+
+def run(scratch, labels, seed):
+    """{(label, level): None or what is wrong} for the cases whose labels hold one of |labels|."""
+    results = {}
+    for name, block in FORMATS.items():
+        for number in range(CASES):
+            label = f"sparse {name} {number}"
+            if labels and not any(part in label for part in labels):
+                continue
+            model, x = build(np.random.default_rng([seed, number, *block]), block, number)
+            results[label, 3] = outcome(model, x, name, TARGETS[number % len(TARGETS)],
+                                        os.path.join(scratch, f"{name}-{number}.so"))
+    return results

@@ -47,6 +47,7 @@ typedef struct o3_compile_options {
   const char *target; /* "cpu", the default, is this machine; see o3_compile_target */
   int32_t opt_level;  /* 0..3 */
   const char *sparse_format; /* "auto" (default) or "dense" */
+  int32_t no_fusion;         /* not 0: ops of different nodes of the model file do not become one kernel */
   const char *symbol_prefix; /* "o3": the library's function is o3_model; a C identifier */
   int32_t num_dims;
   const o3_compile_dim_t *dims;

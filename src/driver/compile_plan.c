@@ -147,8 +147,9 @@ static o3_status_t check_printed_pass(const o3_plan_t *plan, const char *name) {
 
 static o3_status_t describe_settings(o3_arena_t *arena, o3_plan_t *plan) {
   const o3_compile_options_t *options = plan->options;
-  plan->settings = o3_arena_printf(arena, "llvm %s sparse-format %s prefix %s", o3_compiler_llvm_version(),
-                                   options->sparse_format ? options->sparse_format : "auto", plan->prefix);
+  plan->settings = o3_arena_printf(
+      arena, "llvm %s sparse-format %s fusion %d prefix %s", o3_compiler_llvm_version(),
+      options->sparse_format ? options->sparse_format : "auto", !options->no_fusion, plan->prefix);
   O3_TRY_ALLOC(plan->settings);
   return NULL;
 }

@@ -21,7 +21,7 @@ static o3_status_t fuse_block(o3_pass_env_t *env, o3_arena_t *scratch, MlirModul
   o3_dep_graph_t *graph;
   o3_groups_t *groups;
   O3_TRY(o3_dep_graph_create(scratch, block, &graph));
-  O3_TRY(o3_groups_create(scratch, graph, env->machine, &groups));
+  O3_TRY(o3_groups_create(scratch, graph, env->machine, env->no_fusion, &groups));
   for (size_t i = 0; i < groups->list.count; ++i)
     O3_TRY(o3_fuse_outline(groups, groups->list.items[i], (int)i, module));
   erase_members(groups);

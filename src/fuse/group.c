@@ -54,6 +54,11 @@ static o3_dep_node_t *inner_producer(const grower_t *self, const o3_dep_node_t *
   return producer && self->inside[producer->index] ? producer : NULL;
 }
 
+/* Whether the user lets the two be in one kernel. */
+static bool may_join(const grower_t *self, const o3_dep_node_t *a, const o3_dep_node_t *b) {
+  return !self->groups->one_node || mlirStringRefEqual(o3_op_label(a->op), o3_op_label(b->op));
+}
+
 static bool reads_inside(const grower_t *self, const o3_dep_node_t *node) {
   for (int i = 0; i < (int)mlirOperationGetNumOperands(node->op); ++i) {
     if (inner_producer(self, node, i)) return true;
@@ -110,6 +115,8 @@ static void grow_forward(grower_t *self, o3_dep_node_t *seed, const char *why, j
     if (!reads_inside(self, node)) continue;
     if (self->groups->owner[i]) {
       self->reasons[i] = "it is in another kernel";
+    } else if (!may_join(self, seed, node)) {
+      self->reasons[i] = "it is another node: --no-fusion";
     } else {
       self->inside[i] = joins(self, node);
     }
@@ -173,7 +180,7 @@ static bool is_inner_operand(const grower_t *self, const o3_dep_node_t *node) {
 static void grow_backward(grower_t *self, const o3_dep_node_t *root, join_fn_t joins) {
   for (int i = root->index - 1; i >= 0; --i) {
     const o3_dep_node_t *node = &self->groups->graph->nodes[i];
-    if (is_inner_operand(self, node)) self->inside[i] = joins(self, node);
+    if (is_inner_operand(self, node) && may_join(self, root, node)) self->inside[i] = joins(self, node);
   }
 }
 
@@ -422,7 +429,8 @@ static o3_status_t group_rows(grower_t *self, o3_dep_node_t *seed) {
   if (!root) return NULL;
   for (int i = root->index - 1; i >= 0; --i) {
     const o3_dep_node_t *node = &self->groups->graph->nodes[i];
-    if (!is_inner_operand(self, node) || !joins_rows_as_operand(self, node)) continue;
+    if (!is_inner_operand(self, node) || !may_join(self, root, node)) continue;
+    if (!joins_rows_as_operand(self, node)) continue;
     self->inside[i] = true;
     const char *why = refuse_row_memory(self, root, self->inside);
     if (why) self->inside[i] = refuse(self, node, why);
@@ -486,7 +494,7 @@ static o3_status_t group_all(grower_t *self) {
 }
 
 o3_status_t o3_groups_create(o3_arena_t *arena, const o3_dep_graph_t *graph, const o3_machine_t *machine,
-                             o3_groups_t **result) {
+                             bool one_node, o3_groups_t **result) {
   o3_groups_t *groups = O3_ARENA_NEW(arena, o3_groups_t);
   grower_t grower;
   *result = NULL;
@@ -494,6 +502,7 @@ o3_status_t o3_groups_create(o3_arena_t *arena, const o3_dep_graph_t *graph, con
   *groups = (o3_groups_t){.arena = arena,
                           .graph = graph,
                           .machine = machine,
+                          .one_node = one_node,
                           .owner = O3_ARENA_ARRAY(arena, o3_group_t *, (size_t)graph->count + 1),
                           .list = o3_ptr_vec(arena)};
   O3_TRY_ALLOC(groups->owner);

@@ -25,6 +25,7 @@ typedef struct o3_groups {
   o3_arena_t *arena;
   const o3_dep_graph_t *graph;
   const o3_machine_t *machine;
+  bool one_node;
   o3_group_t **owner; /* for each node; NULL: none */
   o3_ptr_vec_t list;  /* o3_group_t * */
 } o3_groups_t;
@@ -32,8 +33,9 @@ typedef struct o3_groups {
 /* "contraction", ... */
 const char *o3_group_kind_name(o3_group_kind_t kind);
 
-/* Groups the ops of the graph's block; all of it lives in |arena|. */
+/* Groups the ops of the graph's block; all of it lives in |arena|. With |one_node| only ops that come from
+ * one node of the model file are joined (and what a product's sums start at). */
 o3_status_t o3_groups_create(o3_arena_t *arena, const o3_dep_graph_t *graph, const o3_machine_t *machine,
-                             o3_groups_t **groups) O3_MUST_USE;
+                             bool one_node, o3_groups_t **groups) O3_MUST_USE;
 
 #endif

@@ -30,6 +30,7 @@ static o3_status_t set_up(session_t *session) {
                                  .weights = session->weights,
                                  .opt_level = options->compile.opt_level,
                                  .machine = &session->machine,
+                                 .no_fusion = options->compile.no_fusion != 0,
                                  .evaluate = o3_evaluate};
   O3_TRY(o3_overrides_apply(session->arena, &options->compile, &session->env));
   return o3_dump_read(session->context, session->weights, options->input, &session->module);

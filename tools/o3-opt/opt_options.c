@@ -8,7 +8,16 @@
 #include "driver/overrides.h"
 
 enum { MAX_PASSES = 200, FIRST_PASS = 1000 };
-enum { OPT_PIPELINE = 256, OPT_VERIFY, OPT_DIM, OPT_SHAPE, OPT_LOCATIONS, OPT_LIST, OPT_DIALECT };
+enum {
+  OPT_PIPELINE = 256,
+  OPT_VERIFY,
+  OPT_DIM,
+  OPT_SHAPE,
+  OPT_NO_FUSION,
+  OPT_LOCATIONS,
+  OPT_LIST,
+  OPT_DIALECT
+};
 
 static const struct option FIXED[] = {{"pipeline", required_argument, NULL, OPT_PIPELINE},
                                       {"verify-stage", required_argument, NULL, OPT_VERIFY},
@@ -16,6 +25,7 @@ static const struct option FIXED[] = {{"pipeline", required_argument, NULL, OPT_
                                       {"target", required_argument, NULL, 't'},
                                       {"dim", required_argument, NULL, OPT_DIM},
                                       {"shape", required_argument, NULL, OPT_SHAPE},
+                                      {"no-fusion", no_argument, NULL, OPT_NO_FUSION},
                                       {"locations", no_argument, NULL, OPT_LOCATIONS},
                                       {"list-passes", no_argument, NULL, OPT_LIST},
                                       {"dialect", no_argument, NULL, OPT_DIALECT},
@@ -86,6 +96,9 @@ static o3_status_t take(o3_arena_t *arena, opt_options_t *options, int value, co
       return read_level(options, argument);
     case 't':
       return NULL; /* find_target has read it */
+    case OPT_NO_FUSION:
+      options->compile.no_fusion = 1;
+      return NULL;
     case OPT_LOCATIONS:
       options->locations = true;
       return NULL;
@@ -144,6 +157,7 @@ void opt_help_print(FILE *stream) {
       "  -t, --target TARGET        target that passes see (default cpu, this machine)\n"
       "      --dim NAME=SIZE        fix a symbolic dimension; may be repeated\n"
       "      --shape NAME:1x3x?x8   fix an input's shape; may be repeated\n"
+      "      --no-fusion            no kernels of several nodes\n"
       "      --locations            print locations, too\n"
       "      --list-passes          list the passes: stage, name, least level, what it does\n"
       "      --dialect              print the o3 dialect as IRDL\n"

@@ -26,10 +26,10 @@ format: ## format all C code in place
 tidy: all ## run clang-tidy over the sources (minutes)
 	@run-clang-tidy-22 -quiet -p $(BUILD) '/(src|runtime|tools)/'
 
-bench: ## set up, build, and measure against ONNX Runtime; minutes; WRITE=--write updates docs/benchmarks.md
+bench: ## set up, build, and measure against ONNX Runtime and OpenVINO; minutes; WRITE=--write updates docs/benchmarks.md
 	@scripts/setup.sh
 	@scripts/build.sh
-	@O3_BUILD=$(abspath $(BUILD)) $(BUILD)/venv/bin/python bench/compare_ort.py $(WRITE)
+	@O3_BUILD=$(abspath $(BUILD)) $(BUILD)/venv/bin/python bench/compare_cpu.py $(WRITE)
 
 fuzz: ## fuzz the readers of foreign files; FUZZ_SECONDS=60
 	@scripts/setup.sh

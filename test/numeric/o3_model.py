@@ -163,14 +163,14 @@ class Session:
         return self.model.api.session_memory(self.pointer)
 
     def bind(self, inputs):
-        """A function that runs the session on these arrays and returns the result Tensors, the session's own;
-        for timing."""
+        """A function that runs the session on these arrays, which it keeps alive like the session, and returns the
+        result Tensors, the session's own; for timing."""
         inputs = [np.require(array, requirements="CA") for array in inputs]
         given = (Tensor * max(1, len(inputs)))(*map(tensor_of, inputs))
         count = len(self.model.outputs)
         run, pointer, error = self.model.api.session_run, self.pointer, self.model.api.session_error
 
-        def call(_inputs=inputs):
+        def call(_inputs=inputs, _session=self):
             results = (Tensor * max(1, count))()
             code = run(pointer, given, len(_inputs), results, count)
             if code:

@@ -1,0 +1,68 @@
+"""What is measured: the networks of test/models and a chain that fusion is for, with fixed shapes.
+
+A network is a path and feeds. Whoever runs it gets the same file, whose inputs have the feeds' shapes: an
+ahead-of-time compiler is told what it compiles for, and the others gain by it, too.
+"""
+
+import os
+import sys
+
+import numpy as np
+import onnx
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path[:0] = [os.path.join(ROOT, "test", "numeric"), os.path.join(ROOT, "test", "models")]
+
+import test_networks
+from model_builder import Builder
+
+BUILD = test_networks.BUILD
+# name: rows, columns in, columns out
+CHAINS = {"norm_gelu_matmul_128x768x3072": (128, 768, 3072), "norm_gelu_matmul_2048x1024x4096": (2048, 1024, 4096)}
+
+
+def make_chain(rows, depth, columns):
+    """LayerNormalization, Gelu (a node of opset 20) and a product with a constant matrix."""
+    net = Builder("chain", seed=rows)
+    x = net.input("x", "float32", ["rows", depth])
+    scale = net.uniform(depth, 0.5, 1.5, "scale")
+    x = net.op("LayerNormalization", [x, scale, net.uniform(depth, -1, 1, "shift")], axis=-1)
+    weight = net.normal((depth, columns), depth ** -0.5, "weight")
+    net.output(net.op("MatMul", [net.op("Gelu", [x]), weight]), "y", shape=["rows", columns])
+    model = onnx.helper.make_model(net.graph, opset_imports=[onnx.helper.make_opsetid("", 20)], ir_version=9)
+    feeds = {"x": np.random.default_rng(depth).standard_normal((rows, depth), np.float32)}
+    return model, feeds
+
+
+def names():
+    return [*test_networks.NETWORKS, *CHAINS]
+
+
+def is_chain(name):
+    return name in CHAINS
+
+
+def get(name):
+    """(model, feeds) of a network, its shapes as in the file."""
+    if is_chain(name):
+        return make_chain(*CHAINS[name])
+    path, _, feeds = test_networks.NETWORKS[name]
+    return onnx.load(path()), feeds
+
+
+def fix_shapes(model, feeds):
+    """Gives the inputs the shapes of the feeds, in place; what was inferred from others is dropped."""
+    for value in model.graph.input:
+        if value.name in feeds:
+            shape = value.type.tensor_type.shape
+            del shape.dim[:]
+            for size in feeds[value.name].shape:
+                shape.dim.add().dim_value = size
+    del model.graph.value_info[:]
+    for value in model.graph.output:
+        value.type.tensor_type.ClearField("shape")
+    return model
+
+
+def shape_text(feeds):
+    return "x".join(map(str, next(iter(feeds.values())).shape))

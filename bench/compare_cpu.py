@@ -1,0 +1,277 @@
+#!/usr/bin/env python3
+"""Compiled models against ONNX Runtime and OpenVINO on this processor.
+
+    bench/compare_cpu.py                      all networks at O1, O2 and O3, 1 and 2 threads; some eight minutes
+    bench/compare_cpu.py --quick              O3 alone, shortly; a minute or two
+    bench/compare_cpu.py resnet50 --threads 1 --levels 3 --no-layers
+    bench/compare_cpu.py --write              and write the tables to docs/benchmarks.md
+
+All contenders run in one process and take turns, so that they meet the same machine. A turn is a few runs, of which
+the first is not counted: threads of the one before may still spin. Told are the median and, in brackets, the
+quartiles. The outputs have to agree before anything is timed. O3_BUILD is the build folder.
+"""
+
+import argparse
+import os
+import platform
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import numpy as np
+import onnx
+import onnxruntime
+
+import bench_layers
+import bench_networks
+import bench_peers
+import o3_model
+import test_networks
+
+PAGE = os.path.join(bench_networks.ROOT, "docs", "benchmarks.md")
+MEGABYTE = 1e6
+TURN_SECONDS, LEAST_ROUNDS = 0.02, 5
+# Bars of the compiler, on ResNet-50 at O3.
+MAX_COMPILE_SECONDS, MAX_MEMORY_FACTOR = 30, 3
+
+
+# ---- Timing ----
+
+def turn(call, kept):
+    """Two runs at least, the first uncounted."""
+    call()
+    end = time.perf_counter() + TURN_SECONDS
+    while True:
+        start = time.perf_counter()
+        call()
+        stop = time.perf_counter()
+        kept.append(stop - start)
+        if stop > end:
+            return
+
+
+def interleaved(calls, seconds):
+    """The times of each call in ms; they take turns for about |seconds|."""
+    times = [[] for _ in calls]
+    end, rounds = time.perf_counter() + seconds, 0
+    while time.perf_counter() < end or rounds < LEAST_ROUNDS:
+        for call, kept in zip(calls, times):
+            turn(call, kept)
+        rounds += 1
+    return [[value * 1e3 for value in kept] for kept in times]
+
+
+def digits(value):
+    return f"{value:.1f}" if value >= 100 else f"{value:.2f}" if value >= 1 else f"{value:.3f}"
+
+
+def spread(times):
+    low, middle, high = statistics.quantiles(times, n=4)
+    return f"{digits(middle)} ({digits(low)}-{digits(high)})"
+
+
+# ---- The compiler ----
+
+def child_seconds():
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+class Build:
+    """A compilation of a network: |title| is its column."""
+
+    def __init__(self, title, level, path, library, options=()):
+        used = child_seconds()
+        o3_model.compile_model(path, library, level, options)
+        self.title, self.level, self.library = title, level, library
+        self.seconds = child_seconds() - used
+        self.memory = o3_model.compile_model.report["peak_rss"]
+        self.file_bytes = os.path.getsize(path)
+        self.model = o3_model.Model(library)
+
+    def contender(self, feeds, threads):
+        session = self.model.session(threads=threads)
+        given = [feeds[name] for name, _, _ in self.model.inputs]
+        return session.bind(given), session.run(given)
+
+
+def builds_of(name, path, levels, symbolic, folder):
+    """Those of the network's row: chains show what joining gains instead of what fixed shapes gain."""
+    library = lambda title: os.path.join(folder, f"{name}.{title}.so")
+    built = [Build(f"O{level}", level, path, library(f"O{level}")) for level in levels]
+    top = max(levels)
+    if bench_networks.is_chain(name):
+        built.append(Build("unfused", top, path, library("unfused"), ["--no-fusion"]))
+    elif symbolic:
+        built.append(Build("symbolic", top, test_networks.NETWORKS[name][0](), library("symbolic")))
+    return built
+
+
+# ---- A network ----
+
+def agree(results, expected, who, name):
+    if all(np.allclose(a, b, rtol=1e-3, atol=1e-3) for a, b in zip(results, expected)):
+        return
+    raise SystemExit(f"compare_cpu: {name}: {who}'s outputs differ from ONNX Runtime's; run test/models/run_models.py")
+
+
+def contenders(name, path, feeds, threads, built, openvino):
+    """[(title, call)]; ONNX Runtime's outputs are what the others have to give."""
+    call, expected = bench_peers.onnx_runtime(path, feeds, threads)
+    found = [("ONNX Runtime", call)]
+    if openvino:
+        call, results = bench_peers.openvino_model(path, feeds, threads)
+        agree(results, expected, "OpenVINO", name)
+        found.append(("OpenVINO", call))
+    for build in built:
+        call, results = build.contender(feeds, threads)
+        agree(results, expected, f"O3 ({build.title})", name)
+        found.append((build.title, call))
+    return found
+
+
+def measure(name, options, openvino, folder):
+    """Rows (name, shape, threads, {title: times in ms}), the builds, and rows of layers."""
+    model, feeds = bench_networks.get(name)
+    path = os.path.join(folder, f"{name}.onnx")
+    onnx.save(bench_networks.fix_shapes(model, feeds), path)
+    built = builds_of(name, path, options.levels, not options.quick, folder)
+    rows = []
+    for threads in options.threads:
+        racing = contenders(name, path, feeds, threads, built, openvino)
+        times = interleaved([call for _, call in racing], options.seconds)
+        rows.append((name, bench_networks.shape_text(feeds), threads, dict(zip([title for title, _ in racing], times))))
+    top = max(built, key=lambda build: (build.level, build.title == f"O{build.level}"))
+    layers = bench_layers.rows_of(name, model, feeds, top.library, options.threads) if options.layers else []
+    os.unlink(path)
+    return rows, built, layers
+
+
+# ---- Tables ----
+
+def run_table(rows, titles, against):
+    """|against|: [(column, over which)]: ratios of medians."""
+    heads = "".join(f" {title} |" for title in titles) + "".join(f" {a} / {b} |" for a, b in against)
+    lines = [f"| network | input | threads |{heads} runs |", "|-|-|-:|" + "-:|" * (len(titles) + len(against) + 1)]
+    for name, shape, threads, times in rows:
+        median = {title: statistics.median(kept) for title, kept in times.items()}
+        cells = "".join(f" {spread(times[title])} |" if title in times else " |" for title in titles)
+        cells += "".join(f" {median[a] / median[b]:.2f} |" if a in median and b in median else " |" for a, b in against)
+        lines.append(f"| {name} | {shape} | {threads} |{cells} {min(map(len, times.values()))} |")
+    return "\n".join(lines)
+
+
+def compiler_table(builds):
+    lines = ["| network | build | model file, MB | o3c, s of the processor | peak memory, MB | of the file |",
+             "|-|-|-:|-:|-:|-:|"]
+    for name, build in builds:
+        lines.append(f"| {name} | {build.title} | {build.file_bytes / MEGABYTE:.1f} | {build.seconds:.1f} | "
+                     f"{build.memory / MEGABYTE:.0f} | {build.memory / build.file_bytes:.1f} |")
+    return "\n".join(lines)
+
+
+def tables(options, rows, builds, layers, peers):
+    top = f"O{max(options.levels)}"
+    levels = [f"O{level}" for level in options.levels]
+    networks = [row for row in rows if not bench_networks.is_chain(row[0])]
+    chains = [row for row in rows if bench_networks.is_chain(row[0])]
+    against = [(top, peer) for peer in peers]
+    text = []
+    if networks:
+        text += ["## Networks", "Milliseconds of a run. *symbolic*: the highest level, sizes of the file left open.",
+                 run_table(networks, [*peers, *levels, *([] if options.quick else ["symbolic"])], against)]
+    if chains:
+        text += ["## Fusion", f"LayerNorm, GELU and a product. *unfused*: {top} with `--no-fusion`, one kernel a node.",
+                 run_table(chains, [*peers, *levels, "unfused"], [*against, ("unfused", top)])]
+    if layers:
+        text += ["## Layers", f"All distinct convolutions and products of the networks at {top}: the median of equal ones, "
+                 "in place in the network, copies and transforms around it included. Of peak: of what FMAs on vectors "
+                 "reach with as many threads, measured in the same run; operations are the model's, so that Winograd "
+                 "can pass 100 %. `o3-run MODEL.so --random --profile` shows the same by kernel.",
+                 bench_layers.table(layers, options.threads)]
+    text += ["## The compiler", "About 107 MB of the memory are LLVM, MLIR and their libraries.", compiler_table(builds)]
+    return "\n\n".join(text)
+
+
+def processor():
+    with open("/proc/cpuinfo", encoding="utf-8") as file:
+        return next((line.split(":")[1].strip() for line in file if line.startswith("model name")), platform.machine())
+
+
+def versions(openvino):
+    o3c = subprocess.run([os.path.join(o3_model.BUILD, "bin", "o3c"), "--version"], capture_output=True, text=True,
+                         check=True).stdout.strip()
+    peer = f"OpenVINO {openvino}" if openvino else "no OpenVINO"
+    return (f"{processor()}, {os.cpu_count()} CPUs, load {os.getloadavg()[0]:.1f} at the start; {o3c}; ONNX Runtime "
+            f"{onnxruntime.__version__}; {peer}; Python {platform.python_version()}; {time.strftime('%Y-%m-%d')}")
+
+
+def bars(builds):
+    """[(what, found, bar, unit)]."""
+    found = []
+    for name, build in builds:
+        if name == "resnet50" and build.title == "O3":
+            found.append(("time of o3c", build.seconds, MAX_COMPILE_SECONDS, "s"))
+            found.append(("peak memory of o3c", build.memory / MEGABYTE, MAX_MEMORY_FACTOR * build.file_bytes / MEGABYTE, "MB"))
+    return found
+
+
+def write_page(machine, command, text):
+    with open(PAGE, "w", encoding="utf-8") as file:
+        file.write(f"# Benchmarks\n\nWritten by `{command}`. Medians and, in brackets, quartiles; all contenders take turns "
+                   "in one process, on one file with fixed shapes. A ratio below 1 means that O3 is faster.\n\n"
+                   f"{machine}\n\n{text}\n")
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", help=f"of {', '.join(bench_networks.names())} (default: all)")
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--levels", type=int, nargs="+", help="opt levels (default: 1 2 3)")
+    parser.add_argument("--seconds", type=float, help="for each network and number of threads (default: 6)")
+    parser.add_argument("--quick", action="store_true", help="O3 alone, half a second each, no symbolic builds")
+    parser.add_argument("--no-layers", dest="layers", action="store_false", help="no table of layers")
+    parser.add_argument("--write", action="store_true", help="write docs/benchmarks.md")
+    options = parser.parse_args()
+    options.levels = options.levels or ([3] if options.quick else [1, 2, 3])
+    options.seconds = options.seconds if options.seconds is not None else 0.5 if options.quick else 6
+    unknown = set(options.names) - set(bench_networks.names())
+    if unknown:
+        parser.error(f"there is no network {', '.join(sorted(unknown))}; there are {', '.join(bench_networks.names())}")
+    return options
+
+
+def main():
+    options = parse()
+    openvino = bench_peers.install_openvino()
+    machine = versions(openvino)
+    print(machine, flush=True)
+    rows, builds, layers = [], [], []
+    with tempfile.TemporaryDirectory(prefix="o3-bench-") as folder:
+        for name in options.names or bench_networks.names():
+            print(f"{name} ...", file=sys.stderr, flush=True)
+            try:
+                measured, built, found = measure(name, options, openvino, folder)
+            except test_networks.Unavailable as why:
+                print(f"SKIPPED: {name} is not measured: {why}", flush=True)
+                continue
+            rows += measured
+            builds += [(name, build) for build in built]
+            layers += found
+    text = tables(options, rows, builds, layers, ["ONNX Runtime", *(["OpenVINO"] if openvino else [])])
+    print(text)
+    missed = 0
+    for what, value, bar, unit in bars(builds):
+        met = value <= bar
+        missed += not met
+        print(f"{'PASS' if met else 'FAIL'} resnet50, {what}: {value:.1f} {unit}, at most {bar:.0f} wanted")
+    if options.write:
+        write_page(machine, "bench/compare_cpu.py --write", text)
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -106,7 +106,8 @@ def builds_of(name, path, levels, symbolic, folder):
     if bench_networks.is_chain(name):
         built.append(Build("unfused", top, path, library("unfused"), ["--no-fusion"]))
     elif symbolic:
-        built.append(Build("symbolic", top, test_networks.NETWORKS[name][0](), library("symbolic")))
+        path, options = test_networks.NETWORKS[name][0](), test_networks.OPTIONS.get(name, ())
+        built.append(Build("symbolic", top, path, library("symbolic"), options))
     return built
 
 

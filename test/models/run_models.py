@@ -60,10 +60,10 @@ def difference(got, want):
     return (f"{int(bad.sum())} of {bad.size} elements differ, the worst by {worst:.3g}" if bad.any() else None), worst
 
 
-def compile_network(path, level, scratch):
+def compile_network(path, level, scratch, options=()):
     library = os.path.join(scratch, f"{os.path.basename(path)}-O{level}.so")
     start = time.monotonic()
-    o3_model.compile_model(path, library, level)
+    o3_model.compile_model(path, library, level, options)
     return library, time.monotonic() - start
 
 
@@ -75,7 +75,7 @@ def check_network(name, levels, scratch, tally):
     del session
     for level in levels:
         try:
-            library, seconds = compile_network(path, level, scratch)
+            library, seconds = compile_network(path, level, scratch, test_networks.OPTIONS.get(name, ()))
         except o3_model.O3Error as error:
             tally.say("FAIL", f"{name} O{level}: o3c: {error.code}: {error}")
             continue

@@ -7,6 +7,7 @@
 
 #include "fuse/fold_transposes.h"
 #include "fuse/group.h"
+#include "fuse/move_collapse.h"
 #include "fuse/move_reshapes.h"
 #include "fuse/outline_kernel.h"
 
@@ -36,7 +37,8 @@ o3_status_t o3_fuse(o3_pass_env_t *env, MlirModule module) {
   o3_arena_t *scratch = o3_arena_create();
   O3_TRY_ALLOC(scratch);
   MlirBlock body = o3_func_body(o3_module_func(module, "main"));
-  o3_status_t status = o3_fuse_move_reshapes(scratch, body);
+  o3_status_t status = o3_fuse_move_collapses(scratch, body);
+  if (!status) status = o3_fuse_move_reshapes(scratch, body);
   if (!status) status = o3_ir_run_pipeline(module, "builtin.module(canonicalize,cse)");
   if (!status) status = o3_fuse_fold_transposes(scratch, body, env->machine);
   if (!status) status = o3_ir_run_pipeline(module, "builtin.module(canonicalize,cse)");

@@ -44,6 +44,7 @@ typedef struct absorb {
   MlirValue constant; /* per channel */
   o3_builder_t builder;
   int64_t channels;
+  int axis; /* of the channels in the weights */
   MlirType element;
 } absorb_t;
 
@@ -51,11 +52,11 @@ static MlirValue binary(absorb_t *self, const char *name, MlirValue a, MlirValue
   return o3_build1(&self->builder, name, mlirValueGetType(a), O3_VALUES(a, b));
 }
 
-/* The constant as a tensor of shape [M, 1, 1, ...] of |rank|, or [1, ...] when it is a single number. */
-static MlirValue channel_vector(absorb_t *self, int rank) {
+/* The constant as a tensor of |rank| with M elements along |axis|, or one when it is a single number. */
+static MlirValue channel_vector(absorb_t *self, int rank, int axis) {
   int64_t sizes[O3_IR_MAX_RANK];
-  sizes[0] = o3_type_count(mlirValueGetType(self->constant)) == 1 ? 1 : self->channels;
-  for (int i = 1; i < rank; ++i) sizes[i] = 1;
+  for (int i = 0; i < rank; ++i) sizes[i] = 1;
+  if (o3_type_count(mlirValueGetType(self->constant)) != 1) sizes[axis] = self->channels;
   MlirType type = o3_tensor_type(rank, sizes, self->element);
   return o3_build1(&self->builder, "o3.reshape", type, O3_VALUES(self->constant));
 }
@@ -67,7 +68,7 @@ static MlirValue conv_bias(const absorb_t *self) {
 
 static MlirValue full_bias(absorb_t *self) {
   MlirType type = o3_tensor_type(1, &self->channels, self->element);
-  return o3_build1(&self->builder, "o3.broadcast", type, O3_VALUES(channel_vector(self, 1)));
+  return o3_build1(&self->builder, "o3.broadcast", type, O3_VALUES(channel_vector(self, 1, 0)));
 }
 
 /* The new weights and bias for conv(x, w, b) <op> constant. */
@@ -76,10 +77,10 @@ static void absorb(absorb_t *self, MlirValue *w, MlirValue *b) {
   *w = mlirOperationGetOperand(self->conv, 1);
   *b = bias;
   if (o3_op_is(self->user, "o3.mul")) {
-    *w = binary(self, "o3.mul", *w, channel_vector(self, o3_type_rank(mlirValueGetType(*w))));
-    if (!mlirValueIsNull(bias)) *b = binary(self, "o3.mul", bias, channel_vector(self, 1));
+    *w = binary(self, "o3.mul", *w, channel_vector(self, o3_type_rank(mlirValueGetType(*w)), self->axis));
+    if (!mlirValueIsNull(bias)) *b = binary(self, "o3.mul", bias, channel_vector(self, 1, 0));
   } else if (o3_op_is(self->user, "o3.add")) {
-    *b = mlirValueIsNull(bias) ? full_bias(self) : binary(self, "o3.add", bias, channel_vector(self, 1));
+    *b = mlirValueIsNull(bias) ? full_bias(self) : binary(self, "o3.add", bias, channel_vector(self, 1, 0));
   } else {
     MlirValue negative = o3_build_unary(&self->builder, "o3.neg", full_bias(self));
     *b = mlirValueIsNull(bias) ? negative : binary(self, "o3.add", bias, negative);
@@ -97,7 +98,7 @@ static MlirOperation rebuild_conv(absorb_t *self, MlirValue w, MlirValue b) {
     MlirNamedAttribute attr = mlirOperationGetAttribute(self->conv, i);
     attrs[i] = (o3_attr_t){mlirIdentifierStr(attr.name).data, attr.attribute};
   }
-  o3_op_spec_t spec = {.name = "o3.conv",
+  o3_op_spec_t spec = {.name = self->axis ? "o3.conv_transpose" : "o3.conv",
                        .num_operands = mlirValueIsNull(b) ? 2 : 3,
                        .operands = operands,
                        .num_results = 1,
@@ -118,7 +119,7 @@ static bool find_user(absorb_t *self) {
   if (!first && !commutes) return false;
   self->constant = mlirOperationGetOperand(self->user, first ? 1 : 0);
   MlirType type = mlirValueGetType(y), w_type = mlirValueGetType(mlirOperationGetOperand(self->conv, 1));
-  self->channels = o3_type_dim(w_type, 0);
+  self->channels = o3_type_dim(w_type, self->axis);
   self->element = o3_type_element(type);
   bool same_types = mlirTypeEqual(type, mlirValueGetType(mlirOperationGetResult(self->user, 0))) &&
                     mlirTypeEqual(self->element, o3_type_element(w_type)) && o3_type_is_float(self->element);
@@ -137,7 +138,7 @@ static bool has_constant_weights(MlirOperation conv) {
 /* The constant stands before its user, perhaps behind the convolution: the new convolution takes the user's
  * place. */
 static MlirOperation absorb_one(MlirOperation conv) {
-  absorb_t self = {.conv = conv};
+  absorb_t self = {.conv = conv, .axis = o3_op_is(conv, "o3.conv_transpose")};
   MlirValue w, b;
   if (mlirOperationGetNumAttributes(conv) > MAX_CONV_ATTRS) return (MlirOperation){0};
   if (!has_constant_weights(conv) || !find_user(&self)) return (MlirOperation){0};
@@ -151,12 +152,17 @@ static MlirOperation absorb_one(MlirOperation conv) {
   return made;
 }
 
+/* The weights of a grouped transposed convolution have the outputs of one group only. */
+static bool takes_affine(MlirOperation op) {
+  return o3_op_is(op, "o3.conv") || (o3_op_is(op, "o3.conv_transpose") && o3_op_int(op, "group", 1) == 1);
+}
+
 o3_status_t o3_rewrite_absorb_affine(o3_pass_env_t *env, MlirModule module) {
   o3_ptr_vec_t ops = o3_ptr_vec(env->arena);
   O3_TRY(o3_collect_ops(mlirModuleGetOperation(module), &ops));
   o3_ptr_vec_t convs = o3_ptr_vec(env->arena);
   for (size_t i = 0; i < ops.count; ++i) {
-    if (o3_op_is((MlirOperation){.ptr = ops.items[i]}, "o3.conv") && !o3_ptr_vec_push(&convs, ops.items[i]))
+    if (takes_affine((MlirOperation){.ptr = ops.items[i]}) && !o3_ptr_vec_push(&convs, ops.items[i]))
       return o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");
   }
   for (size_t i = 0; i < convs.count; ++i) {

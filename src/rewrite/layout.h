@@ -40,6 +40,8 @@ MlirValue o3_layout_transpose(o3_layout_t *self, MlirValue value, const int64_t 
 MlirValue o3_layout_pad(o3_layout_t *self, MlirValue value, int axis, int64_t extra, double fill);
 /* Splits |axis| into a multiple of |inner| and |inner|; it must divide. */
 MlirValue o3_layout_split(o3_layout_t *self, MlirValue value, int axis, int64_t inner);
+/* The first |size| elements behind |start| of |axis|; |value| itself when these are all. */
+MlirValue o3_layout_cut(o3_layout_t *self, MlirValue value, int axis, int64_t start, MlirAffineExpr size);
 /* Whether the value is made of constants alone: what folding computes. */
 bool o3_layout_is_constant(MlirValue value);
 bool o3_layout_is_f32(MlirValue value);
@@ -65,6 +67,7 @@ void o3_layout_blocked_shape(MlirContext context, const o3_shape_t *plain, o3_sh
 /* ---- Rules: the op's plain result built anew, or null when the rule does not apply ---- */
 
 MlirValue o3_layout_conv(o3_layout_t *self, MlirOperation op);
+MlirValue o3_layout_conv_transpose(o3_layout_t *self, MlirOperation op);
 MlirValue o3_layout_matmul(o3_layout_t *self, MlirOperation op);
 MlirValue o3_layout_pool(o3_layout_t *self, MlirOperation op);
 MlirValue o3_layout_elementwise(o3_layout_t *self, MlirOperation op);

@@ -10,6 +10,8 @@ typedef struct conv {
   o3_shape_t x_shape, w_shape, y_shape;
   int64_t strides[2], dilations[2], pads[4], group;
   int64_t channels, group_channels, outputs;
+  bool shuffled; /* phases below are between the positions of the result */
+  int64_t phases[2];
 } conv_t;
 
 /* ---- Reading ---- */
@@ -93,7 +95,7 @@ static MlirValue pack_weights(o3_layout_t *self, const conv_t *conv, int64_t lan
 }
 
 static MlirValue pack_bias(o3_layout_t *self, const conv_t *conv) {
-  int64_t extra = o3_layout_round_up(conv->outputs, LANES) - conv->outputs;
+  int64_t size = o3_type_count(mlirValueGetType(conv->b)), extra = o3_layout_round_up(size, LANES) - size;
   return o3_layout_split(self, o3_layout_pad(self, conv->b, 0, extra, 0), 0, LANES);
 }
 
@@ -110,9 +112,10 @@ static MlirValue build_conv(o3_layout_t *self, const conv_t *conv, const o3_shap
       {"strides", o3_attr_ints(self->context, 2, conv->strides)},
       {"dilations", o3_attr_ints(self->context, 2, conv->dilations)},
       {"pads", o3_attr_ints(self->context, 4, conv->pads)},
-      {"group", depthwise ? mlirAttributeGetNull() : o3_attr_i64(self->context, conv->group)}};
+      {"group", depthwise ? mlirAttributeGetNull() : o3_attr_i64(self->context, conv->group)},
+      {"shuffle", conv->shuffled ? o3_attr_ints(self->context, 2, conv->phases) : mlirAttributeGetNull()}};
   return o3_layout_op(self, depthwise ? "o3.depthwise_blocked" : "o3.conv_blocked", &shape, element,
-                      mlirValueIsNull(conv->b) ? 2 : 3, operands, 4, attrs);
+                      mlirValueIsNull(conv->b) ? 2 : 3, operands, 5, attrs);
 }
 
 static o3_sparse_weight_t sparse_form(const conv_t *conv) {
@@ -158,6 +161,128 @@ MlirValue o3_layout_conv(o3_layout_t *self, MlirOperation op) {
   if (mlirValueIsNull(blocked)) return blocked;
   MlirValue plain = o3_layout_unpack(self, blocked, &y_shape);
   return one_dimension ? o3_layout_reshape(self, plain, &conv.y_shape) : plain;
+}
+
+/* ---- Transposed convolutions ----
+ *
+ * Position s * q + a of the result reads x[q - t] * w[s * t + a]: for each phase a below the stride s a
+ * convolution of its own with the weights in reverse, and all phases are one with s * s times the outputs.
+ * Its results go between one another: the phases of a block of outputs in the convolution itself; those of
+ * few outputs are lanes of one block first.
+ */
+
+typedef struct transposed {
+  conv_t conv; /* the one that computes it */
+  int64_t inputs, outputs, kernel[2], taps[2];
+  MlirAffineExpr sizes[2]; /* of the result in full, before it is cut */
+} transposed_t;
+
+static bool read_taps(o3_layout_t *self, transposed_t *t) {
+  conv_t *conv = &t->conv;
+  int64_t more[2];
+  if (o3_op_ints(conv->op, "output_padding", more, 2) != 2) return false;
+  for (int i = 0; i < 2; ++i) {
+    int64_t stride = conv->strides[i];
+    t->kernel[i] = o3_layout_size(&conv->w_shape, 2 + i);
+    t->taps[i] = (t->kernel[i] + stride - 1) / stride;
+    bool reaches = t->kernel[i] + more[i] - conv->pads[2 + i] <= t->taps[i] * stride;
+    if (conv->dilations[i] != 1 || conv->pads[i] < 0 || !reaches) return false;
+    MlirAffineExpr positions =
+        o3_expr_add(conv->x_shape.dims[2 + i], o3_expr_const(self->context, t->taps[i] - 1));
+    t->sizes[i] = o3_expr_mul(positions, o3_expr_const(self->context, stride));
+    conv->phases[i] = stride;
+  }
+  return true;
+}
+
+static bool read_transposed(o3_layout_t *self, MlirOperation op, transposed_t *t) {
+  *t = (transposed_t){.conv = {.op = op, .group = o3_op_int(op, "group", 1)}};
+  conv_t *conv = &t->conv;
+  if (!read_shapes(conv) || conv->x_shape.rank != 4 || conv->group != 1) return false;
+  read_window(conv, 2);
+  for (int i = 0; i < 4; ++i) {
+    if (o3_layout_size(&conv->w_shape, i) <= 0) return false;
+  }
+  t->inputs = o3_layout_size(&conv->w_shape, 0);
+  t->outputs = o3_layout_size(&conv->w_shape, 1);
+  conv->shuffled = t->outputs * conv->strides[0] * conv->strides[1] > LANES;
+  return read_taps(self, t);
+}
+
+/* C M KH KW to M a b C T T, outputs in blocks, if there are any: M/16 a b 16 C T T; the first ones are one.
+ */
+static MlirValue phase_weights(o3_layout_t *self, const transposed_t *t) {
+  const conv_t *conv = &t->conv;
+  int64_t block = conv->shuffled ? LANES : 1, rounded = o3_layout_round_up(t->outputs, block);
+  MlirValue w = o3_layout_pad(self, conv->w, 1, rounded - t->outputs, 0);
+  for (int i = 0; i < 2; ++i)
+    w = o3_layout_pad(self, w, 2 + i, t->taps[i] * conv->phases[i] - t->kernel[i], 0);
+  w = o3_layout_split(self, o3_layout_split(self, w, 3, conv->phases[1]), 2, conv->phases[0]);
+  w = o3_layout_split(self, w, 1, block);
+  o3_shape_t shape;
+  if (!o3_layout_shape(w, &shape)) return w;
+  w = o3_layout_op(self, "o3.reverse", &shape, o3_type_element(mlirValueGetType(w)), 1, &w,
+                   O3_ATTRS({"axes", o3_attr_ints(self->context, 2, (int64_t[]){3, 5})}));
+  w = o3_layout_transpose(self, w, (int64_t[]){1, 4, 6, 2, 0, 3, 5});
+  const int64_t sizes[] = {rounded * conv->phases[0] * conv->phases[1], t->inputs, t->taps[0], t->taps[1]};
+  shape.rank = 4;
+  for (int i = 0; i < 4; ++i) shape.dims[i] = o3_expr_const(self->context, sizes[i]);
+  return o3_layout_reshape(self, w, &shape);
+}
+
+/* Lanes (m, a, b) read a bias for each. */
+static MlirValue phase_bias(o3_layout_t *self, const transposed_t *t) {
+  const conv_t *conv = &t->conv;
+  int64_t phases = conv->phases[0] * conv->phases[1];
+  if (mlirValueIsNull(conv->b) || conv->shuffled) return conv->b;
+  o3_shape_t shape = {.rank = 2,
+                      .dims = {o3_expr_const(self->context, t->outputs), o3_expr_const(self->context, 1)}};
+  MlirValue b = o3_layout_reshape(self, conv->b, &shape);
+  shape.dims[1] = o3_expr_const(self->context, phases);
+  b = o3_layout_op(self, "o3.broadcast", &shape, o3_type_element(mlirValueGetType(b)), 1, &b, 0, NULL);
+  shape = (o3_shape_t){.rank = 1, .dims = {o3_expr_const(self->context, t->outputs * phases)}};
+  return o3_layout_reshape(self, b, &shape);
+}
+
+/* N 1 H W (m, a, b) to N M H a W b. */
+static MlirValue spread_lanes(o3_layout_t *self, const transposed_t *t, MlirValue blocked, o3_shape_t *full) {
+  o3_shape_t shape;
+  const conv_t *conv = &t->conv;
+  int64_t lanes = t->outputs * conv->phases[0] * conv->phases[1];
+  blocked = o3_layout_cut(self, blocked, 4, 0, o3_expr_const(self->context, lanes));
+  if (!o3_layout_shape(blocked, &shape)) return blocked;
+  shape.dims[1] = shape.dims[2];
+  shape.dims[2] = shape.dims[3];
+  shape.dims[3] = o3_expr_const(self->context, t->outputs);
+  for (int i = 0; i < 2; ++i) shape.dims[4 + i] = o3_expr_const(self->context, conv->phases[i]);
+  shape.rank = 6;
+  blocked = o3_layout_reshape(self, blocked, &shape);
+  return o3_layout_reshape(self, o3_layout_transpose(self, blocked, (int64_t[]){0, 3, 1, 4, 2, 5}), full);
+}
+
+MlirValue o3_layout_conv_transpose(o3_layout_t *self, MlirOperation op) {
+  transposed_t t;
+  if (!read_transposed(self, op, &t)) return (MlirValue){0};
+  conv_t conv = t.conv;
+  o3_shape_t full = conv.y_shape, part = conv.y_shape;
+  int64_t phases = conv.phases[0] * conv.phases[1];
+  conv.w = phase_weights(self, &t);
+  conv.b = phase_bias(self, &t);
+  if (!o3_layout_shape(conv.w, &conv.w_shape)) return (MlirValue){0};
+  conv.channels = conv.group_channels = t.inputs;
+  conv.outputs = o3_layout_size(&conv.w_shape, 0);
+  for (int i = 0; i < 2; ++i) {
+    conv.pads[i] = conv.pads[2 + i] = t.taps[i] - 1;
+    conv.strides[i] = 1;
+    full.dims[2 + i] = t.sizes[i];
+    part.dims[2 + i] = o3_expr_floor_div(t.sizes[i], o3_expr_const(self->context, conv.phases[i]));
+  }
+  part.dims[1] = o3_expr_const(self->context, t.outputs * phases);
+  MlirValue y = build_conv(self, &conv, conv.shuffled ? &full : &part);
+  if (mlirValueIsNull(y)) return y;
+  if (!conv.shuffled) y = spread_lanes(self, &t, y, &full);
+  for (int i = 0; i < 2; ++i) y = o3_layout_cut(self, y, 2 + i, t.conv.pads[i], conv.y_shape.dims[2 + i]);
+  return conv.shuffled ? o3_layout_unpack(self, y, &conv.y_shape) : y;
 }
 
 /* ---- Matrix products ---- */

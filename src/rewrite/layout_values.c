@@ -98,6 +98,18 @@ MlirValue o3_layout_split(o3_layout_t *self, MlirValue value, int axis, int64_t 
   return o3_layout_reshape(self, value, &shape);
 }
 
+MlirValue o3_layout_cut(o3_layout_t *self, MlirValue value, int axis, int64_t start, MlirAffineExpr size) {
+  o3_shape_t shape, starts = {.rank = 1, .dims = {o3_expr_const(self->context, start)}};
+  int64_t axes = axis, steps = 1;
+  shape_of(value, &shape);
+  if (start == 0 && o3_expr_equal(shape.dims[axis], size)) return value;
+  shape.dims[axis] = size;
+  return o3_layout_op(self, "o3.slice", &shape, element_of(value), 1, &value,
+                      O3_ATTRS({"axes", o3_attr_ints(self->context, 1, &axes)},
+                               {"starts", o3_shape_attr(self->context, &starts, self->num_symbols)},
+                               {"steps", o3_attr_ints(self->context, 1, &steps)}));
+}
+
 bool o3_layout_is_constant(MlirValue value) {
   MlirOperation def = o3_value_def(value);
   if (mlirOperationIsNull(def) || !o3_op_is_pure(def)) return false;
@@ -184,18 +196,12 @@ MlirValue o3_layout_pack_operand(o3_layout_t *self, MlirValue plain, int64_t cha
 MlirValue o3_layout_unpack(o3_layout_t *self, MlirValue blocked, const o3_shape_t *shape) {
   o3_shape_t padded = *shape;
   MlirValue plain = blocked;
-  int64_t channels = o3_layout_size(shape, 1), rounded = o3_layout_round_up(channels, O3_LAYOUT_LANES);
+  int64_t rounded = o3_layout_round_up(o3_layout_size(shape, 1), O3_LAYOUT_LANES);
   padded.dims[1] = o3_expr_const(self->context, rounded);
   if (o3_layout_size(shape, 2) != 1 || o3_layout_size(shape, 3) != 1)
     plain = o3_layout_transpose(self, blocked, (int64_t[]){0, 1, 4, 2, 3});
   plain = o3_layout_reshape(self, plain, &padded);
-  if (rounded != channels) {
-    o3_shape_t start = {.rank = 1, .dims = {o3_expr_const(self->context, 0)}};
-    plain = o3_layout_op(self, "o3.slice", shape, element_of(blocked), 1, &plain,
-                         O3_ATTRS({"axes", o3_attr_ints(self->context, 1, (int64_t[]){1})},
-                                  {"starts", o3_shape_attr(self->context, &start, self->num_symbols)},
-                                  {"steps", o3_attr_ints(self->context, 1, (int64_t[]){1})}));
-  }
+  plain = o3_layout_cut(self, plain, 1, 0, shape->dims[1]);
   note(self, self->blocked, plain, blocked);
   return plain;
 }

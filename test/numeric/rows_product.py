@@ -74,6 +74,11 @@ R("ConvTranspose", ["N,4,H,W", W("4,3,3,3")], IMAGE, F32, group=2, strides=[2, 2
   output_padding=[1, 1], _tol=32)
 R("ConvTranspose", ["N,3,H,W", W("3,2,3,3")], IMAGE[:3], F32, dilations=[2, 2], _tol=32)
 R("ConvTranspose", ["N,3,L", W("3,2,3")], [(2, 9), (1, 1)], F32, _tol=32)
+for outputs, kernel, stride, pads, more in [(17, 2, 2, 0, 0), (3, 2, 2, 0, 0), (20, 3, 2, 1, 1), (1, 5, 3, 2, 2),
+                                            (33, 4, 2, 1, 0), (7, 1, 3, 0, 0), (18, 3, 1, 1, 0)]:
+    R("ConvTranspose", ["N,5,H,W", W(f"5,{outputs},{kernel},{kernel}"), W(f"{outputs}")], IMAGE, F32,
+      strides=[stride] * 2, pads=[pads] * 4, output_padding=[more] * 2, _tol=32)
+R("ConvTranspose", ["N,18,H,W", W("18,20,3,2"), W("20")], IMAGE, F32, strides=[2, 3], pads=[1, 0, 0, 1], _tol=32)
 R("ConvInteger", [T("N,3,H,W", "extremes", "u8"), W("4,3,3,3", "extremes", "u8"), C(5, "u8")], IMAGE[:3], ["u8"],
   pads=[1, 1, 1, 1])
 
@@ -108,5 +113,12 @@ R("t = Conv(x0, x1) p = GlobalAveragePool(t) q = Conv(p, x2) s = Sigmoid(q) y0 =
   ["N,3,H,W", W("20,3,1,1"), W("20,20,1,1")], BLOCKS, F32, _tol=64)
 R("t = Conv(x0, x1) u = Conv(x0, x2) c = Concat <axis=1> (t, u) y0 = MaxPool <kernel_shape=[3,2], pads=[1,0,1,1]> (c)",
   ["N,3,H,W", W("32,3,1,1"), W("5,3,1,1")], BLOCKS, F32, _tol=64)
+for outputs in (1, 20):
+    R("t = Conv(x0, x1) u = ConvTranspose <strides=[2,2]> (t, x2) v = Add(u, x3) w = BatchNormalization(v, x4, x4, x4, x5) "
+      "y = Relu(w) y0 = ConvTranspose <strides=[2,2], pads=[1,0,0,1]> (y, x6)",
+      ["N,3,H,W", W("24,3,1,1"), W(f"24,{outputs},2,2"), W(f"1,{outputs},1,1"), W(f"{outputs}"), W(f"{outputs}", "positive"),
+       W(f"{outputs},{outputs},3,3")], BLOCKS, F32, _tol=64)
+R("t = Conv <group=2> (x0, x1, x2) u = Relu(t) v = Conv <group=2, pads=[1,1,1,1]> (u, x3) y0 = Add(v, u)",
+  ["N,32,H,W", W("64,16,1,1"), W("64"), W("64,32,3,3")], BLOCKS, F32, _tol=64)
 R("t = Conv(x0, x1) u = Conv <group=2, pads=[1,1,1,1]> (t, x2) v = Mul(u, x3) y0 = Add(v, x4)",
   ["N,3,H,W", W("32,3,1,1"), W("64,16,3,3"), W("64,1,1"), W("1,64,1,1")], BLOCKS, F32, _tol=64)

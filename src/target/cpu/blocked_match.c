@@ -54,10 +54,12 @@ static bool sort_parallel(o3_blocked_t *p, int d, bool x, bool w) {
     push(&p->around, d);
   } else if (x) {
     push(&p->pixels, d);
-  } else if (w && p->block < 0) {
+  } else if (!w) {
+    return false;
+  } else if (p->block < 0) {
     p->block = d;
   } else {
-    return false;
+    push(&p->around, d);
   }
   return true;
 }

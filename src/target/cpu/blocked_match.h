@@ -29,7 +29,7 @@ typedef struct o3_blocked {
   int columns;              /* packed: the dim n, whose block is n / 16 and whose lane is n mod 16; else -1 */
   int block;                /* blocks of lanes, in W and Y; -1 when there is one */
   o3_blocked_dims_t pixels; /* in X and Y; the last is the run, of constant step in X */
-  o3_blocked_dims_t around; /* in all three */
+  o3_blocked_dims_t around; /* in all three, or in W and Y besides the block */
   int64_t x_step;           /* of the run; 0 when there is none */
   int num_depth;
   o3_blocked_depth_t depth[O3_BLOCKED_MAX_DEPTH];

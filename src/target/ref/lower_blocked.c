@@ -1,6 +1,7 @@
 /* Products on blocked layouts (ir/ops.def), each one contraction.
  *
  *     conv_blocked       n, [group], block of m, oh, ow, lane of m | block of c, kh, kw, lane of c
+ *     ... with shuffle   n, block of m, a, b, oh, ow, lane of m | ...
  *     depthwise_blocked  n, block, oh, ow, lane | kh, kw
  *     matmul_packed      batch..., m, n | k        (weights: block n / 16, k, lane n mod 16)
  *
@@ -15,7 +16,7 @@ enum { LANES = 16 };
 typedef struct blocked {
   o3_lw_window_t window;
   o3_shape_t x_shape, w_shape, y_shape;
-  MlirValue x, w, y;
+  MlirValue x, w, bias, y; /* bias: null without one */
 } blocked_t;
 
 static void product_body(const o3_body_args_t *in) {
@@ -25,20 +26,28 @@ static void product_body(const o3_body_args_t *in) {
 
 static void same_body(const o3_body_args_t *in) { in->results[0] = in->args[0]; }
 
-MlirValue o3_lw_blocked_start(o3_lw_t *lw, MlirOperation op, const o3_shape_t *shape, MlirValue bias) {
+/* y, of |shape|, full of the bias, whose dimensions are y's |dims|, or zeros. */
+static MlirValue start(o3_lw_t *lw, const o3_shape_t *shape, MlirOperation op, MlirValue bias, int num_dims,
+                       const int64_t *dims) {
+  static const char ITERATORS[] = "pppppppp";
   MlirType element = o3_lw_new_element(op, 0);
   if (mlirValueIsNull(bias)) return o3_lw_fill(lw, shape, o3_lw_scalar(&lw->builder, element, 0));
-  o3_generic_t generic = {.op = op,
-                          .iterators = "ppppp",
-                          .num_inputs = 1,
-                          .inputs = {bias},
-                          .num_outputs = 1,
-                          .outputs = {o3_lw_empty(lw, shape, element)},
-                          .maps = {o3_lw_projection(lw, 5, 2, (int64_t[]){1, 4}), o3_lw_identity(lw, 5)},
-                          .body = same_body};
+  o3_generic_t generic = {
+      .op = op,
+      .iterators = ITERATORS + sizeof(ITERATORS) - 1 - shape->rank,
+      .num_inputs = 1,
+      .inputs = {bias},
+      .num_outputs = 1,
+      .outputs = {o3_lw_empty(lw, shape, element)},
+      .maps = {o3_lw_projection(lw, shape->rank, num_dims, dims), o3_lw_identity(lw, shape->rank)},
+      .body = same_body};
   MlirValue y;
   o3_lw_generic(lw, &generic, &y);
   return y;
+}
+
+MlirValue o3_lw_blocked_start(o3_lw_t *lw, MlirOperation op, const o3_shape_t *shape, MlirValue bias) {
+  return start(lw, shape, op, bias, 2, (int64_t[]){1, 4});
 }
 
 typedef struct halo {
@@ -110,12 +119,11 @@ static void pad(o3_lw_t *lw, blocked_t *self, int kernel) {
 
 static void read(o3_lw_t *lw, MlirOperation op, const MlirValue *operands, int kernel, blocked_t *self) {
   *self = (blocked_t){.x = operands[0], .w = operands[1]};
+  if (mlirOperationGetNumOperands(op) > 2) self->bias = operands[2];
   o3_lw_window_read(op, &self->window);
   o3_lw_operand_shape(lw, op, 0, &self->x_shape);
   o3_lw_operand_shape(lw, op, 1, &self->w_shape);
   o3_lw_result_shape(lw, op, 0, &self->y_shape);
-  bool biased = mlirOperationGetNumOperands(op) > 2;
-  self->y = o3_lw_blocked_start(lw, op, &self->y_shape, biased ? operands[2] : (MlirValue){0});
   pad(lw, self, kernel);
 }
 
@@ -156,9 +164,10 @@ static MlirValue contract(o3_lw_t *lw, MlirOperation op, const blocked_t *self, 
   return y;
 }
 
-static MlirValue conv(o3_lw_t *lw, MlirOperation op, const blocked_t *self) {
+static MlirValue conv(o3_lw_t *lw, MlirOperation op, blocked_t *self) {
   loops_t l = {lw->context, 9};
   enum { N, M, OH, OW, ML, C, KH, KW, CL };
+  self->y = o3_lw_blocked_start(lw, op, &self->y_shape, self->bias);
   const o3_lw_window_t *window = &self->window;
   MlirAffineExpr h = position(&l, window, 0, OH, KH), w = position(&l, window, 1, OW, KW);
   MlirAffineExpr xs[] = {loop(&l, N), loop(&l, C), h, w, loop(&l, CL)};
@@ -168,13 +177,27 @@ static MlirValue conv(o3_lw_t *lw, MlirOperation op, const blocked_t *self) {
   return contract(lw, op, self, "ppppprrrr", maps);
 }
 
+/* Dimension |dim| as |outer| times what is left. */
+static void split_shape(MlirContext context, o3_shape_t *shape, int dim, int64_t outer) {
+  for (int i = shape->rank++; i > dim; --i) shape->dims[i] = shape->dims[i - 1];
+  shape->dims[dim] = o3_expr_const(context, outer);
+  shape->dims[dim + 1] = o3_expr_floor_div(shape->dims[dim + 1], shape->dims[dim]);
+}
+
 static MlirValue conv_grouped(o3_lw_t *lw, MlirOperation op, blocked_t *self, int64_t group) {
   loops_t l = {lw->context, 10};
   enum { N, G, M, OH, OW, ML, C, KH, KW, CL };
   const o3_lw_window_t *window = &self->window;
   self->x = o3_lw_split_dim(lw, self->x, 1, group, &self->x_shape);
   self->w = o3_lw_split_dim(lw, self->w, 0, group, &self->w_shape);
-  self->y = o3_lw_split_dim(lw, self->y, 1, group, &self->y_shape);
+  split_shape(lw->context, &self->y_shape, 1, group);
+  if (!mlirValueIsNull(self->bias)) {
+    o3_shape_t shape = {.rank = 2,
+                        .dims = {o3_expr_mul(self->y_shape.dims[1], self->y_shape.dims[2]),
+                                 o3_expr_const(lw->context, LANES)}};
+    self->bias = o3_lw_split_dim(lw, self->bias, 0, group, &shape);
+  }
+  self->y = start(lw, &self->y_shape, op, self->bias, 3, (int64_t[]){G, M, ML});
   MlirAffineExpr h = position(&l, window, 0, OH, KH), w = position(&l, window, 1, OW, KW);
   MlirAffineExpr xs[] = {loop(&l, N), loop(&l, G), loop(&l, C), h, w, loop(&l, CL)};
   MlirAffineExpr ws[] = {loop(&l, G),  loop(&l, M),  loop(&l, C), loop(&l, KH),
@@ -185,12 +208,45 @@ static MlirValue conv_grouped(o3_lw_t *lw, MlirOperation op, blocked_t *self, in
   return o3_lw_join_dims(lw, y, 1, &self->y_shape);
 }
 
+/* Weights have the blocks (m, a, b); phases a and b lie between the positions of y, N M OH a OW b lanes. */
+static MlirValue conv_shuffled(o3_lw_t *lw, MlirOperation op, blocked_t *self, const int64_t *phases) {
+  loops_t l = {lw->context, 11};
+  enum { N, M, A, B, OH, OW, ML, C, KH, KW, CL };
+  const o3_lw_window_t *window = &self->window;
+  o3_shape_t *shape = &self->y_shape;
+  int64_t blocks = 1;
+  bool known = o3_expr_is_const(shape->dims[1], &blocks);
+  O3_ASSERT(known, "the layout pass takes constant weights only");
+  self->w = o3_lw_split_dim(lw, self->w, 0, blocks, &self->w_shape);
+  self->w = o3_lw_split_dim(lw, self->w, 1, phases[0], &self->w_shape);
+  for (int i = 1; i >= 0; --i) {
+    split_shape(lw->context, shape, 2 + i, phases[i]);
+    MlirAffineExpr phase = shape->dims[2 + i];
+    shape->dims[2 + i] = shape->dims[3 + i];
+    shape->dims[3 + i] = phase;
+  }
+  self->y = start(lw, shape, op, self->bias, 2, (int64_t[]){1, 6});
+  MlirAffineExpr h = position(&l, window, 0, OH, KH), w = position(&l, window, 1, OW, KW);
+  MlirAffineExpr xs[] = {loop(&l, N), loop(&l, C), h, w, loop(&l, CL)};
+  MlirAffineExpr ws[] = {loop(&l, M),  loop(&l, A),  loop(&l, B),  loop(&l, C),
+                         loop(&l, KH), loop(&l, KW), loop(&l, CL), loop(&l, ML)};
+  MlirAffineMap maps[] = {map(&l, 5, xs), map(&l, 8, ws),
+                          o3_lw_projection(lw, 11, 7, (int64_t[]){N, M, OH, A, OW, B, ML})};
+  MlirValue y = contract(lw, op, self, "ppppppprrrr", maps);
+  y = o3_lw_join_dims(lw, y, 2, shape);
+  return o3_lw_join_dims(lw, y, 3, shape);
+}
+
 o3_status_t o3_lower_conv_blocked(o3_lw_t *lw, MlirOperation op, const MlirValue *operands,
                                   MlirValue *results) {
   blocked_t self;
-  int64_t group = o3_op_int(op, "group", 1);
+  int64_t group = o3_op_int(op, "group", 1), phases[2];
   read(lw, op, operands, 2, &self);
-  results[0] = group == 1 ? conv(lw, op, &self) : conv_grouped(lw, op, &self, group);
+  if (o3_op_ints(op, "shuffle", phases, 2) == 2) {
+    results[0] = conv_shuffled(lw, op, &self, phases);
+  } else {
+    results[0] = group == 1 ? conv(lw, op, &self) : conv_grouped(lw, op, &self, group);
+  }
   return NULL;
 }
 
@@ -200,6 +256,7 @@ o3_status_t o3_lower_depthwise_blocked(o3_lw_t *lw, MlirOperation op, const Mlir
   enum { N, C, OH, OW, L, KH, KW };
   blocked_t self;
   read(lw, op, operands, 1, &self);
+  self.y = o3_lw_blocked_start(lw, op, &self.y_shape, self.bias);
   MlirAffineExpr h = position(&l, &self.window, 0, OH, KH), w = position(&l, &self.window, 1, OW, KW);
   MlirAffineExpr xs[] = {loop(&l, N), loop(&l, C), h, w, loop(&l, L)};
   MlirAffineExpr ws[] = {loop(&l, C), loop(&l, KH), loop(&l, KW), loop(&l, L)};

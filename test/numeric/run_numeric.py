@@ -23,6 +23,7 @@ import sys
 import tempfile
 import time
 
+import channel_cases
 import guard_cases
 import numeric_job
 import numeric_row
@@ -166,6 +167,7 @@ def main():
     try:
         results = run_jobs(chunks(points), seed, options, scratch)
         results.update(guard_cases.run(scratch, options.labels))
+        results.update(channel_cases.run(scratch, options.labels, seed))
         results.update(sparse_cases.run(scratch, options.labels, seed))
     finally:
         shutil.rmtree(scratch)

@@ -6,6 +6,7 @@
 #include "driver/evaluate.h"
 #include "driver/overrides.h"
 #include "driver/pass_run.h"
+#include "opt_equal.h"
 #include "opt_options.h"
 
 enum { EXIT_FAILED = 1, EXIT_USAGE = 2 };
@@ -15,7 +16,7 @@ typedef struct session {
   o3_arena_t *arena;
   MlirContext context;
   o3_weights_t *weights;
-  MlirModule module;
+  MlirModule module, first; /* |first|: a copy of what was read, for the comparison */
   o3_machine_t machine;
   o3_pass_env_t env;
 } session_t;
@@ -38,6 +39,7 @@ static o3_status_t set_up(session_t *session) {
 
 static void tear_down(session_t *session) {
   if (!mlirModuleIsNull(session->module)) mlirModuleDestroy(session->module);
+  if (!mlirModuleIsNull(session->first)) mlirModuleDestroy(session->first);
   o3_weights_destroy(session->weights);
   if (!mlirContextIsNull(session->context)) o3_context_destroy(session->context);
 }
@@ -69,8 +71,13 @@ static o3_status_t print_module(const session_t *session) {
 
 static o3_status_t work(session_t *session) {
   O3_TRY(set_up(session));
+  bool compares = session->options->check_equal;
+  if (compares)
+    session->first = mlirModuleFromOperation(mlirOperationClone(mlirModuleGetOperation(session->module)));
   for (int i = 0; i < session->options->num_steps; ++i)
     O3_TRY(run_step(session, &session->options->steps[i]));
+  if (compares)
+    O3_TRY(opt_equal_check(&session->env, session->first, session->module, session->options->seed));
   return print_module(session);
 }
 

@@ -3,6 +3,7 @@
 #include "opt_options.h"
 
 #include <getopt.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "driver/overrides.h"
@@ -16,7 +17,8 @@ enum {
   OPT_NO_FUSION,
   OPT_LOCATIONS,
   OPT_LIST,
-  OPT_DIALECT
+  OPT_DIALECT,
+  OPT_EQUAL
 };
 
 static const struct option FIXED[] = {{"pipeline", required_argument, NULL, OPT_PIPELINE},
@@ -27,6 +29,7 @@ static const struct option FIXED[] = {{"pipeline", required_argument, NULL, OPT_
                                       {"shape", required_argument, NULL, OPT_SHAPE},
                                       {"no-fusion", no_argument, NULL, OPT_NO_FUSION},
                                       {"locations", no_argument, NULL, OPT_LOCATIONS},
+                                      {"check-equal", optional_argument, NULL, OPT_EQUAL},
                                       {"list-passes", no_argument, NULL, OPT_LIST},
                                       {"dialect", no_argument, NULL, OPT_DIALECT},
                                       {"help", no_argument, NULL, 'h'},
@@ -81,6 +84,15 @@ static o3_status_t read_level(opt_options_t *options, const char *text) {
   return NULL;
 }
 
+static o3_status_t read_seed(opt_options_t *options, const char *text) {
+  char *end = NULL;
+  options->check_equal = true;
+  options->seed = text ? strtoull(text, &end, 10) : 0;
+  if (!text || (*text >= '0' && *text <= '9' && !*end)) return NULL;
+  return o3_status_create(O3_STATUS_INVALID_ARGUMENT, "--check-equal is '%s', a whole number is needed",
+                          text);
+}
+
 static o3_status_t take(o3_arena_t *arena, opt_options_t *options, int value, const char *argument) {
   if (value >= FIRST_PASS) return add_pass(arena, options, value - FIRST_PASS);
   switch (value) {
@@ -99,6 +111,8 @@ static o3_status_t take(o3_arena_t *arena, opt_options_t *options, int value, co
     case OPT_NO_FUSION:
       options->compile.no_fusion = 1;
       return NULL;
+    case OPT_EQUAL:
+      return read_seed(options, argument);
     case OPT_LOCATIONS:
       options->locations = true;
       return NULL;
@@ -158,6 +172,8 @@ void opt_help_print(FILE *stream) {
       "      --dim NAME=SIZE        fix a symbolic dimension; may be repeated\n"
       "      --shape NAME:1x3x?x8   fix an input's shape; may be repeated\n"
       "      --no-fusion            no kernels of several nodes\n"
+      "      --check-equal[=SEED]   fail unless the last module computes what the first did, on\n"
+      "                             random inputs; for modules up to stage rewrite, static sizes\n"
       "      --locations            print locations, too\n"
       "      --list-passes          list the passes: stage, name, least level, what it does\n"
       "      --dialect              print the o3 dialect as IRDL\n"

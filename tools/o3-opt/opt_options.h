@@ -24,6 +24,8 @@ typedef struct opt_options {
   const char *input;
   int num_steps;
   const opt_step_t *steps;
+  bool check_equal;
+  uint64_t seed; /* of check_equal */
   bool locations, list_passes, dialect, help, version;
 } opt_options_t;
 

@@ -63,6 +63,13 @@ typedef void (*o3rt_run_fn_t)(o3rt_session_t *session, o3rt_memref_t *const *inp
  * the first guard that does not hold, or -1. */
 typedef int32_t (*o3rt_check_fn_t)(const int64_t *symbols);
 
+/* A kind of code: the same model for processors that can do more. */
+typedef struct o3rt_code {
+  const char *name; /* "x86-64-v4" */
+  uint64_t cpu_features;
+  o3rt_run_fn_t run;
+} o3rt_code_t;
+
 typedef struct o3rt_model {
   uint32_t format;         /* O3RT_FORMAT */
   uint32_t opt_level;      /* 0..3 */
@@ -80,7 +87,8 @@ typedef struct o3rt_model {
   o3rt_run_fn_t run;
   const o3rt_kernel_t *kernels; /* |num_kernels| of them */
   int32_t num_kernels;
-  int32_t reserved;
+  int32_t num_codes; /* 0: |run| is the only one; else a session takes the first whose features there are */
+  const o3rt_code_t *codes; /* the best first; the last is |run|, with |cpu_features| */
 } o3rt_model_t;
 
 /* CPU features: F(enumerator, bit, LLVM's feature name). */

@@ -95,6 +95,10 @@ static const char *session_error(const o3_session_t *session) {
   return ((const o3rt_session_t *)session)->error.text;
 }
 
+static const char *session_code(const o3_session_t *session) {
+  return ((const o3rt_session_t *)session)->code;
+}
+
 static size_t session_memory(const o3_session_t *session) {
   return o3rt_memory_bytes(&((const o3rt_session_t *)session)->memory);
 }
@@ -113,4 +117,5 @@ const o3_model_api_t o3rt_api = {
     .kernel_info = kernel_info,
     .session_profile = session_profile,
     .session_kernel = session_kernel,
+    .session_code = session_code,
 };

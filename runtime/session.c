@@ -21,15 +21,46 @@ static bool check_format(const o3rt_model_t *compiled, o3rt_text_t *error) {
   return false;
 }
 
-static bool check_cpu(const o3rt_model_t *compiled, o3rt_text_t *error) {
-  uint64_t needed = compiled->cpu_features;
+static bool check_features(const char *name, uint64_t needed, o3rt_text_t *error) {
   uint64_t lacking = needed & ~o3rt_cpu_features_usable(needed);
   if (lacking == 0) return true;
-  o3rt_text_printf(error, "this model was compiled for %s and needs ", compiled->target);
+  o3rt_text_printf(error, "this model was compiled for %s and needs ", name);
   o3rt_cpu_features_print(needed, error);
   o3rt_text_printf(error, "; this CPU lacks ");
   o3rt_cpu_features_print(lacking, error);
   return false;
+}
+
+// What O3_CPU_CODE asks for: it must be there, and run here.
+static bool pick_wanted_code(o3rt_session_t *session, const char *wanted, o3rt_text_t *error) {
+  const o3rt_model_t *compiled = session->compiled;
+  for (int32_t i = 0; i < compiled->num_codes; ++i) {
+    const o3rt_code_t *code = &compiled->codes[i];
+    if (strcmp(code->name, wanted) != 0) continue;
+    session->code = code->name;
+    session->run = code->run;
+    return check_features(code->name, code->cpu_features, error);
+  }
+  o3rt_text_printf(error, "O3_CPU_CODE is '%s', model '%s' has code for", wanted, compiled->name);
+  for (int32_t i = 0; i < compiled->num_codes; ++i)
+    o3rt_text_printf(error, "%s %s", i ? " and" : "", compiled->codes[i].name);
+  return false;
+}
+
+static bool pick_code(o3rt_session_t *session, o3rt_text_t *error) {
+  const o3rt_model_t *compiled = session->compiled;
+  const char *wanted = compiled->num_codes ? getenv("O3_CPU_CODE") : NULL;
+  if (wanted && *wanted) return pick_wanted_code(session, wanted, error);
+  for (int32_t i = 0; i < compiled->num_codes; ++i) {
+    const o3rt_code_t *code = &compiled->codes[i];
+    if (code->cpu_features & ~o3rt_cpu_features_usable(code->cpu_features)) continue;
+    session->code = code->name;
+    session->run = code->run;
+    return true;
+  }
+  session->code = compiled->target;
+  session->run = compiled->run;
+  return check_features(compiled->target, compiled->cpu_features, error);
 }
 
 static bool check_options(const o3_session_options_t *options, o3rt_text_t *error) {
@@ -97,7 +128,7 @@ o3_code_t o3rt_session_create(const o3_model_t *model, const o3_session_options_
   *result = NULL;
   if (!options) options = &defaults;
   if (!check_options(options, error)) return O3_ERROR_INVALID_ARGUMENT;
-  if (!check_format(compiled, error) || !check_cpu(compiled, error)) return O3_ERROR_UNSUPPORTED;
+  if (!check_format(compiled, error)) return O3_ERROR_UNSUPPORTED;
   o3rt_session_t *session = calloc(1, sizeof *session);
   if (!session) {
     o3rt_text_printf(error, "out of memory");
@@ -106,7 +137,7 @@ o3_code_t o3rt_session_create(const o3_model_t *model, const o3_session_options_
   session->base.api = model->api;
   session->compiled = compiled;
   o3rt_memory_init(&session->memory);
-  o3_code_t code = init_session(session, options, error);
+  o3_code_t code = pick_code(session, error) ? init_session(session, options, error) : O3_ERROR_UNSUPPORTED;
   if (code == O3_OK)
     *result = &session->base;
   else
@@ -137,7 +168,7 @@ static bool check_guards(o3rt_session_t *session) {
 
 static o3_code_t run_compiled(o3rt_session_t *session) {
   if (setjmp(session->escape) != 0) return session->failure;
-  session->compiled->run(session, session->inputs, session->outputs);
+  session->run(session, session->inputs, session->outputs);
   return O3_OK;
 }
 

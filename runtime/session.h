@@ -15,6 +15,8 @@
 struct o3rt_session {
   o3_session_t base; /* first: users hold a pointer to it */
   const o3rt_model_t *compiled;
+  const char *code; /* the kind of code that it runs, |run| */
+  o3rt_run_fn_t run;
   o3rt_pool_t *pool;
   o3rt_memory_t memory;
   int64_t *symbols; /* sizes bound by this run's inputs; -1 when not bound */

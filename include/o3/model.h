@@ -124,6 +124,7 @@ typedef struct o3_model_api {
   o3_code_t (*kernel_info)(const o3_model_t *, int32_t, o3_kernel_info_t *);
   o3_code_t (*session_profile)(o3_session_t *, int32_t);
   o3_code_t (*session_kernel)(const o3_session_t *, int32_t, o3_kernel_sample_t *);
+  const char *(*session_code)(const o3_session_t *);
 } o3_model_api_t;
 
 struct o3_model {
@@ -176,6 +177,13 @@ static inline o3_code_t o3_session_run(o3_session_t *session, const o3_tensor_t 
 /* Why the session's last run failed; "" when it did not. Valid until its next run. */
 static inline const char *o3_session_error(const o3_session_t *session) {
   return session->api->session_error(session);
+}
+
+/* Which code the session runs: the model's target, or, of a model with code for several processors, the one
+ * that was picked when the session was created: the best that this processor can run, or what the environment
+ * variable O3_CPU_CODE names. */
+static inline const char *o3_session_code(const o3_session_t *session) {
+  return session->api->session_code(session);
 }
 
 /* Bytes of arena and scratch that the session holds now. */

@@ -46,7 +46,8 @@ typedef struct o3_compilation {
   o3_pass_runner_t runner;
   o3_interface_t interface; /* empty until it is known */
   o3_workspace_t *workspace;
-  o3_artifact_t object;
+  int num_objects;
+  o3_artifact_t objects[O3_TARGET_MAX_CODES];
   o3_compile_stage_t stages[O3_STAGE_COUNT];
   int num_stages;
 } o3_compilation_t;

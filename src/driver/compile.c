@@ -59,7 +59,7 @@ static o3_status_t set_up(compilation_t *c, const o3_compile_options_t *options)
 
 static void tear_down(compilation_t *c) {
   o3_workspace_destroy(c->workspace);
-  free(c->object.data);
+  for (int i = 0; i < c->num_objects; ++i) free(c->objects[i].data);
   if (!mlirModuleIsNull(c->module)) mlirModuleDestroy(c->module);
   o3_weights_destroy(c->weights);
   if (!mlirContextIsNull(c->context)) o3_context_destroy(c->context);
@@ -71,13 +71,18 @@ static void tear_down(compilation_t *c) {
 static void report_progress(const compilation_t *c, o3_stage_t stage) {
   const o3_compile_options_t *options = c->plan.options;
   if (!options->progress) return;
-  options->progress(options->progress_context, o3_stage_name(stage), c->num_stages,
-                    c->num_stages + (int)c->plan.last - (int)stage + 1);
+  o3_stage_t first = c->plan.model_is_mlir ? c->plan.first : O3_STAGE_IMPORT;
+  options->progress(options->progress_context, o3_stage_name(stage), (int)(stage - first),
+                    (int)(c->plan.last - first) + 1);
 }
 
+/* A stage that runs for several kinds of code is one. */
 static void record_time(compilation_t *c, o3_stage_t stage, double start) {
-  c->stages[c->num_stages++] = (o3_compile_stage_t){
-      .name = o3_stage_name(stage), .milliseconds = o3_clock_ms() - start, .peak_rss = o3_peak_rss()};
+  int at = 0;
+  while (at < c->num_stages && c->stages[at].name != o3_stage_name(stage)) ++at;
+  if (at == c->num_stages) c->stages[c->num_stages++] = (o3_compile_stage_t){.name = o3_stage_name(stage)};
+  c->stages[at].milliseconds += o3_clock_ms() - start;
+  c->stages[at].peak_rss = o3_peak_rss();
 }
 
 /* A .mlir model without start_from: the stage that may have left it, of those that a person would write. */
@@ -141,10 +146,11 @@ static o3_status_t read_model(compilation_t *c) {
 /* NN-stage.ending in the folder for dumps; NULL without one. */
 static o3_status_t dump_path(const compilation_t *c, o3_stage_t stage, const char *ending,
                              const char **path) {
-  const char *folder = c->plan.options->dump_dir;
+  const char *folder = c->plan.options->dump_dir, *suffix = c->env.code_suffix ? c->env.code_suffix : "";
   *path = NULL;
   if (!folder) return NULL;
-  *path = o3_arena_printf(c->arena, "%s/%02d-%s.%s", folder, (int)stage + 1, o3_stage_name(stage), ending);
+  *path = o3_arena_printf(c->arena, "%s/%02d-%s%s.%s", folder, (int)stage + 1, o3_stage_name(stage), suffix,
+                          ending);
   O3_TRY_ALLOC(*path);
   return NULL;
 }
@@ -158,7 +164,7 @@ static o3_status_t dump_module(const compilation_t *c, o3_stage_t stage) {
 /* The next pass of |stage| that the opt level runs, from place |*at| of the table on; false when there is
  * none. */
 static bool next_pass(const compilation_t *c, o3_stage_t stage, int *at, o3_pass_info_t *pass) {
-  while (o3_pass_at(c->plan.target, (*at)++, pass))
+  while (o3_pass_at(c->runner.target, (*at)++, pass))
     if (pass->stage == stage && c->env.opt_level >= pass->min_level) return true;
   return false;
 }
@@ -176,10 +182,12 @@ static o3_status_t run_passes(compilation_t *c, o3_stage_t stage) {
 }
 
 static o3_status_t emit_object(compilation_t *c) {
-  O3_TRY(c->plan.target->emit_object(&c->env, c->module, &c->object));
+  o3_artifact_t *object = &c->objects[c->num_objects];
+  O3_TRY(c->runner.target->emit_object(&c->env, c->module, object));
+  ++c->num_objects;
   const char *path;
   O3_TRY(dump_path(c, O3_STAGE_OBJECT, "o", &path));
-  return path ? o3_dump_bytes(c->object.data, c->object.size, path) : NULL;
+  return path ? o3_dump_bytes(object->data, object->size, path) : NULL;
 }
 
 static o3_status_t package(compilation_t *c) {
@@ -195,7 +203,8 @@ static o3_status_t package(compilation_t *c) {
       .options = c->plan.settings,
       .target = c->plan.target,
       .interface = &c->interface,
-      .object = &c->object};
+      .num_objects = c->num_objects,
+      .objects = c->objects};
   O3_TRY_ALLOC(request.name);
   return o3_package(&c->env, c->module, &request);
 }
@@ -262,13 +271,58 @@ static o3_status_t save_weights(compilation_t *c, o3_status_t status) {
   return o3_status_join(status, saved);
 }
 
+/* ---- Code for several processors ---- */
+
+static MlirModule clone_module(MlirModule module) {
+  return mlirModuleFromOperation(mlirOperationClone(mlirModuleGetOperation(module)));
+}
+
+/* The stages from bufferize to object for one kind of code; |weights| are those of the kind before. */
+static o3_status_t run_code(compilation_t *c, const o3_target_t *code, MlirAttribute *weights) {
+  o3_machine_t machine;
+  O3_TRY(code->machine(c->arena, &machine));
+  c->env.machine = &machine;
+  c->env.code_suffix = o3_target_code_suffix(c->arena, code);
+  O3_TRY_ALLOC(c->env.code_suffix);
+  c->runner.target = code;
+  for (o3_stage_t stage = O3_STAGE_BUFFERIZE; stage <= O3_STAGE_OBJECT; ++stage) O3_TRY(run_stage(c, stage));
+  MlirAttribute found = o3_op_attr(mlirModuleGetOperation(c->module), "o3.weights");
+  bool agree = mlirAttributeIsNull(*weights) || mlirAttributeEqual(*weights, found);
+  *weights = found;
+  if (agree) return NULL;
+  return o3_status_create(O3_STATUS_INTERNAL, "the code for %s wants other weights than that before it",
+                          code->name);
+}
+
+/* Each kind starts from the module that the fuse stage has left; that of the last stays, for its weights. */
+static o3_status_t run_codes(compilation_t *c) {
+  MlirModule fused = c->module;
+  MlirAttribute weights = {0};
+  o3_status_t status = NULL;
+  for (int i = 0; c->plan.target->codes[i] && !status; ++i) {
+    if (i) mlirModuleDestroy(c->module);
+    c->module = clone_module(fused);
+    status = run_code(c, c->plan.target->codes[i], &weights);
+  }
+  mlirModuleDestroy(fused);
+  c->env.machine = &c->machine;
+  c->env.code_suffix = NULL;
+  c->runner.target = c->plan.target;
+  return status;
+}
+
 static o3_status_t run_stages(compilation_t *c) {
   O3_TRY(read_model(c));
   if (!c->plan.model_is_mlir) O3_TRY(dump_module(c, O3_STAGE_IMPORT));
   for (o3_stage_t stage = c->plan.first; stage <= c->plan.last; ++stage) {
     if (o3_interface_is_recorded(c->module) && !c->interface.symbols)
       O3_TRY(o3_interface_read(c->arena, c->module, &c->interface));
-    O3_TRY(run_stage(c, stage));
+    if (stage == O3_STAGE_BUFFERIZE && c->plan.target->codes) {
+      O3_TRY(run_codes(c));
+      stage = O3_STAGE_OBJECT;
+    } else {
+      O3_TRY(run_stage(c, stage));
+    }
   }
   if (o3_interface_is_recorded(c->module) && !c->interface.symbols)
     O3_TRY(o3_interface_read(c->arena, c->module, &c->interface));

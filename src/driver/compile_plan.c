@@ -154,12 +154,25 @@ static o3_status_t describe_settings(o3_arena_t *arena, o3_plan_t *plan) {
   return NULL;
 }
 
+/* Each kind of code has modules of its own from bufferize on. */
+static o3_status_t check_codes(const o3_plan_t *plan) {
+  const o3_target_t *target = plan->target;
+  bool looks = plan->last >= O3_STAGE_BUFFERIZE && plan->last <= O3_STAGE_OBJECT;
+  if (!target->codes || (!looks && plan->first <= O3_STAGE_BUFFERIZE)) return NULL;
+  return o3_status_create(O3_STATUS_INVALID_ARGUMENT,
+                          "target '%s' makes code for %s and %s: choose one of them to start from or stop at "
+                          "stage '%s'",
+                          target->name, target->codes[0]->name, target->codes[1]->name,
+                          o3_stage_name(looks ? plan->last : plan->first));
+}
+
 o3_status_t o3_plan_make(o3_arena_t *arena, const o3_compile_options_t *options, o3_plan_t *plan) {
   *plan = (o3_plan_t){.options = options};
   O3_TRY(plan_target(plan));
   O3_TRY(plan_model(arena, plan));
   O3_TRY(plan_stages(plan));
   O3_TRY(plan_output(arena, plan));
+  O3_TRY(check_codes(plan));
   O3_TRY(check_printed_pass(plan, options->print_before));
   O3_TRY(check_printed_pass(plan, options->print_after));
   return describe_settings(arena, plan);

@@ -51,7 +51,9 @@ struct o3_pass_env {
   o3_weights_t *weights;
   int opt_level; /* 0..3 */
   const o3_machine_t *machine;
-  bool no_fusion; /* kernels are made of one node's ops */
+  const char
+      *code_suffix; /* after o3m_run and o3m_check, where a library holds several kinds of code; or NULL */
+  bool no_fusion;   /* kernels are made of one node's ops */
   int num_dims;
   const o3_dim_override_t *dims;
   int num_shapes;

@@ -5,9 +5,11 @@
 #include <llvm-c/Core.h>
 #include <llvm-c/Target.h>
 #include <llvm-c/TargetMachine.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "runtime/compiled.h"
+#include "target/target.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -98,16 +100,33 @@ static LLVMValueRef kernels(const emitter_t *e, const o3_kernel_table_t *table) 
   return array(e, items, table->count);
 }
 
+/* A hidden function of the model's code. */
+static LLVMValueRef entry(const emitter_t *e, const char *name, const char *suffix) {
+  char text[80];
+  snprintf(text, sizeof(text), "%s%s", name, suffix);
+  LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(e->context), NULL, 0, false);
+  LLVMValueRef function = LLVMGetNamedFunction(e->module, text);
+  if (!function) function = LLVMAddFunction(e->module, text, type);
+  LLVMSetVisibility(function, LLVMHiddenVisibility);
+  return function;
+}
+
+static LLVMValueRef codes(const emitter_t *e, const o3_descriptor_t *d) {
+  LLVMValueRef items[O3_TARGET_MAX_CODES];
+  for (int i = 0; i < d->num_codes; ++i) {
+    LLVMValueRef fields[] = {text(e, d->codes[i].name), int64(e, d->codes[i].cpu_features),
+                             entry(e, "o3m_run", d->codes[i].suffix)};
+    items[i] = record(e, fields, COUNT(fields));
+  }
+  return array(e, items, d->num_codes);
+}
+
 static LLVMValueRef compiled_model(const emitter_t *e, const o3_descriptor_t *d) {
   const o3_interface_t *face = d->interface;
-  LLVMTypeRef function = LLVMFunctionType(LLVMVoidTypeInContext(e->context), NULL, 0, false);
-  LLVMValueRef run = LLVMAddFunction(e->module, "o3m_run", function);
-  LLVMSetVisibility(run, LLVMHiddenVisibility);
-  LLVMValueRef check = LLVMConstNull(e->ptr);
-  if (face->num_guards) {
-    check = LLVMAddFunction(e->module, "o3m_check", function);
-    LLVMSetVisibility(check, LLVMHiddenVisibility);
-  }
+  /* The last kind of code runs wherever the others do. */
+  const char *suffix = d->num_codes ? d->codes[d->num_codes - 1].suffix : "";
+  LLVMValueRef run = entry(e, "o3m_run", suffix);
+  LLVMValueRef check = face->num_guards ? entry(e, "o3m_check", suffix) : LLVMConstNull(e->ptr);
   LLVMValueRef fields[] = {int32(e, O3RT_FORMAT),
                            int32(e, d->opt_level),
                            text(e, d->name),
@@ -128,7 +147,8 @@ static LLVMValueRef compiled_model(const emitter_t *e, const o3_descriptor_t *d)
                            run,
                            kernels(e, d->kernels),
                            int32(e, d->kernels->count),
-                           int32(e, 0)};
+                           int32(e, d->num_codes),
+                           codes(e, d)};
   for (size_t i = 0; i < COUNT(fields); ++i)
     if (!fields[i]) return NULL;
   return record(e, fields, COUNT(fields));

@@ -24,9 +24,10 @@ typedef struct command {
 
 static void add(command_t *command, const char *argument) { command->items[command->count++] = argument; }
 
-static void add_pieces(command_t *command, const o3_workspace_t *workspace) {
+static void add_pieces(command_t *command, const o3_workspace_t *workspace, const o3_link_t *link) {
   add(command, o3_workspace_path(workspace, O3_WORK_FILE_DESCRIPTOR));
   add(command, o3_workspace_path(workspace, O3_WORK_FILE_MODEL));
+  if (link->num_objects > 1) add(command, o3_workspace_path(workspace, O3_WORK_FILE_MODEL_2));
   add(command, o3_workspace_path(workspace, O3_WORK_FILE_WEIGHTS));
   add(command, o3_workspace_path(workspace, O3_WORK_FILE_RUNTIME));
 }
@@ -87,7 +88,7 @@ static o3_status_t link_library(o3_workspace_t *workspace, o3_arena_t *arena, co
   O3_TRY(add_threads(&command, arena, link->threads));
   add(&command, "-o");
   add(&command, o3_workspace_path(workspace, O3_WORK_FILE_RESULT));
-  add_pieces(&command, workspace);
+  add_pieces(&command, workspace, link);
   O3_TRY(add_system_libraries(&command, arena));
   return o3_process_run(workspace, command.items);
 }
@@ -98,7 +99,7 @@ static o3_status_t join(o3_workspace_t *workspace, o3_arena_t *arena, const o3_l
   const char *joined = o3_workspace_path(workspace, O3_WORK_FILE_JOINED);
   command_t linker = {{"ld.lld", "-m", "elf_x86_64", "-r", "-o", joined}, 6};
   O3_TRY(add_threads(&linker, arena, link->threads));
-  add_pieces(&linker, workspace);
+  add_pieces(&linker, workspace, link);
   O3_TRY(o3_process_run(workspace, linker.items));
   const char *keep = o3_arena_printf(arena, "--keep-global-symbol=%s_model", link->prefix);
   O3_TRY_ALLOC(keep);

@@ -16,6 +16,7 @@ typedef struct o3_link {
   o3_package_kind_t kind;
   const char *prefix; /* <prefix>_model is the only symbol that others see */
   int threads;        /* of the linker; 0: its own choice */
+  int num_objects;    /* of model code, 1 or 2 */
 } o3_link_t;
 
 /* Joins MODEL, DESCRIPTOR and WEIGHTS of the workspace with the runtime into its RESULT. */

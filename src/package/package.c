@@ -21,7 +21,8 @@ static void identify(const o3_package_t *package, const o3_weight_list_t *weight
   o3_build_id_add_text(&id, package->options);
   o3_build_id_add_text(&id, package->name);
   o3_build_id_add(&id, &opt_level, sizeof(opt_level));
-  o3_build_id_add(&id, package->object->data, package->object->size);
+  for (int i = 0; i < package->num_objects; ++i)
+    o3_build_id_add(&id, package->objects[i].data, package->objects[i].size);
   for (size_t i = 0; i < weights->count; ++i) {
     o3_build_id_add_text(&id, weights->items[i].symbol);
     o3_build_id_add(&id, weights->items[i].data, weights->items[i].bytes);
@@ -64,6 +65,29 @@ static o3_status_t publish(o3_arena_t *arena, const o3_package_t *package) {
   return o3_workspace_publish(package->workspace, O3_WORK_FILE_RESULT, package->output);
 }
 
+static o3_status_t write_objects(const o3_package_t *package) {
+  static const o3_work_file_t FILES[O3_TARGET_MAX_CODES] = {O3_WORK_FILE_MODEL, O3_WORK_FILE_MODEL_2};
+  for (int i = 0; i < package->num_objects; ++i)
+    O3_TRY(
+        o3_workspace_write(package->workspace, FILES[i], package->objects[i].data, package->objects[i].size));
+  return NULL;
+}
+
+/* What is linked, and what the runtime picks from, agree in number. */
+static o3_status_t list_codes(o3_arena_t *arena, const o3_target_t *target, o3_descriptor_t *descriptor) {
+  o3_code_row_t *rows = O3_ARENA_ARRAY(arena, o3_code_row_t, O3_TARGET_MAX_CODES);
+  O3_TRY_ALLOC(rows);
+  for (int i = 0; target->codes && target->codes[i]; ++i) {
+    rows[i] = (o3_code_row_t){.name = target->codes[i]->name,
+                              .suffix = o3_target_code_suffix(arena, target->codes[i]),
+                              .cpu_features = target->codes[i]->cpu_features};
+    O3_TRY_ALLOC(rows[i].suffix);
+    descriptor->num_codes = i + 1;
+  }
+  descriptor->codes = rows;
+  return NULL;
+}
+
 o3_status_t o3_package(o3_pass_env_t *env, MlirModule module, const o3_package_t *package) {
   o3_workspace_t *workspace = package->workspace;
   o3_weight_list_t weights;
@@ -71,7 +95,7 @@ o3_status_t o3_package(o3_pass_env_t *env, MlirModule module, const o3_package_t
   O3_TRY(o3_kernel_table_read(env->arena, module, &kernels));
   O3_TRY(o3_weight_list_read(env->arena, module, env->weights, &weights));
   O3_TRY(o3_weights_object_write(o3_workspace_path(workspace, O3_WORK_FILE_WEIGHTS), &weights));
-  O3_TRY(o3_workspace_write(workspace, O3_WORK_FILE_MODEL, package->object->data, package->object->size));
+  O3_TRY(write_objects(package));
   char build_id[O3_BUILD_ID_LENGTH + 1];
   identify(package, &weights, env->opt_level, build_id);
   o3_descriptor_t descriptor = {.interface = package->interface,
@@ -84,7 +108,10 @@ o3_status_t o3_package(o3_pass_env_t *env, MlirModule module, const o3_package_t
                                 .opt_level = env->opt_level,
                                 .cpu_features = package->target->cpu_features,
                                 .constant_bytes = weights.total_bytes};
+  O3_TRY(list_codes(env->arena, package->target, &descriptor));
   O3_TRY(o3_descriptor_write(o3_workspace_path(workspace, O3_WORK_FILE_DESCRIPTOR), &descriptor));
-  O3_TRY(o3_link(workspace, env->arena, &package->link));
+  o3_link_t link = package->link;
+  link.num_objects = package->num_objects;
+  O3_TRY(o3_link(workspace, env->arena, &link));
   return publish(env->arena, package);
 }

@@ -14,7 +14,8 @@ typedef struct o3_package {
   const char *options;       /* text of all options that the code depends on, for the build id */
   const o3_target_t *target;
   const o3_interface_t *interface;
-  const o3_artifact_t *object; /* from target->emit_object */
+  int num_objects;              /* 1, or as many as target->codes, in their order */
+  const o3_artifact_t *objects; /* from emit_object */
 } o3_package_t;
 
 /* Writes |package->output| (and the header): complete, or not at all. |module| is the one that the object was

@@ -35,3 +35,11 @@ o3_status_t o3_target_find(const char *name, const o3_target_t **target) {
   o3_strbuf_deinit(&names);
   return status;
 }
+
+const char *o3_target_code_suffix(o3_arena_t *arena, const o3_target_t *code) {
+  char *suffix = o3_arena_printf(arena, "_%s", code->name);
+  for (char *c = suffix; c && *c; ++c) {
+    if (*c == '-') *c = '_';
+  }
+  return suffix;
+}

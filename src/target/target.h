@@ -23,12 +23,20 @@ typedef struct o3_artifact {
   size_t size;
 } o3_artifact_t;
 
-typedef struct o3_target {
+/* Most kinds of code that one library can hold. */
+#define O3_TARGET_MAX_CODES 2
+
+typedef struct o3_target o3_target_t;
+struct o3_target {
   const char *name;      /* as in --target: "x86-64-v3" */
   const char *summary;   /* one line for --help */
   uint64_t cpu_features; /* O3RT_CPU_* bits (runtime/compiled.h) that its code needs */
   const o3_target_pass_t *passes;
   int num_passes;
+  /* NULL; or the targets whose code the library holds, the best first, NULL at the end, and this one's
+   * machine is that of the last: a session takes the first that its processor can run. They share everything
+   * up to the fuse stage, weights too; from bufferize on each has a module of its own. */
+  const o3_target_t *const *codes;
   /* Fills in what is known of the machine. */
   o3_status_t (*machine)(o3_arena_t *arena, o3_machine_t *machine);
   /* LLVM IR text of a module in the llvm stage, optimised as for emit_object. */
@@ -36,10 +44,14 @@ typedef struct o3_target {
   /* An ELF object of a module in the llvm stage: defines o3m_run and o3m_check (o3rt_run_fn_t,
    * o3rt_check_fn_t; hidden), refers to the weights by the symbols o3w_<name>. */
   o3_status_t (*emit_object)(o3_pass_env_t *env, MlirModule module, o3_artifact_t *artifact);
-} o3_target_t;
+};
 
 /* The target called |name|; UNSUPPORTED with the list of targets that exist. "cpu" is this machine. */
 o3_status_t o3_target_find(const char *name, const o3_target_t **target) O3_MUST_USE;
 const o3_target_t *o3_target_at(int index); /* NULL past the end */
+
+/* "_x86_64_v4": what the entries of |code| are called after, beside others in one library; NULL when memory
+ * is out. */
+const char *o3_target_code_suffix(o3_arena_t *arena, const o3_target_t *code);
 
 #endif

@@ -145,6 +145,11 @@ static o3_code_t kernel_info(const o3_model_t *m, int32_t index, o3_kernel_info_
   return O3_OK;
 }
 
+static const char *session_code(const o3_session_t *session) {
+  (void)session;
+  return "x86-64";
+}
+
 static o3_code_t session_profile(o3_session_t *session, int32_t on) {
   (void)session, (void)on;
   return O3_OK;
@@ -160,8 +165,8 @@ static o3_code_t session_kernel(const o3_session_t *session, int32_t index, o3_k
 }
 
 static const o3_model_api_t api = {
-    FAKE_ABI,       model_info,      input_info, output_info, session_create,  session_run,   session_error,
-    session_memory, session_destroy, last_error, kernel_info, session_profile, session_kernel};
+    FAKE_ABI,       model_info,      input_info, output_info, session_create,  session_run,    session_error,
+    session_memory, session_destroy, last_error, kernel_info, session_profile, session_kernel, session_code};
 static const o3_model_t model = {&api, NULL};
 
 const o3_model_t *JOIN(FAKE_PREFIX, _model)(void);

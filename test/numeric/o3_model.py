@@ -71,6 +71,7 @@ FUNCTIONS = [
     ("kernel_info", ctypes.c_int, [POINTER, ctypes.c_int32, POINTER]),
     ("session_profile", ctypes.c_int, [POINTER, ctypes.c_int32]),
     ("session_kernel", ctypes.c_int, [POINTER, ctypes.c_int32, POINTER]),
+    ("session_code", ctypes.c_char_p, [POINTER]),
 ]
 
 

@@ -123,7 +123,8 @@ static o3_status_t make(fixture_t *f, const char *output, o3_package_kind_t kind
                           .options = "",
                           .target = &TARGET,
                           .interface = &f->interface,
-                          .object = &f->object};
+                          .num_objects = 1,
+                          .objects = &f->object};
   O3_TRY(o3_workspace_create(output, &package.workspace));
   o3_status_t status = o3_package(&f->env, f->module, &package);
   o3_workspace_destroy(package.workspace);

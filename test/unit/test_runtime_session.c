@@ -587,6 +587,57 @@ static void test_profile(void **state) {
   o3_session_destroy(session);
 }
 
+// ---- Code for several processors ----
+
+static int kRan;
+static void run_best(o3rt_session_t *session, o3rt_memref_t *const *inputs, o3rt_memref_t *const *outputs) {
+  (void)session, (void)inputs, (void)outputs;
+  kRan = 1;
+}
+static void run_plain(o3rt_session_t *session, o3rt_memref_t *const *inputs, o3rt_memref_t *const *outputs) {
+  (void)session, (void)inputs, (void)outputs;
+  kRan = 2;
+}
+
+static void expect_code(const o3_model_t *model, const char *name, int ran) {
+  o3_session_t *session = create_session(model, 1);
+  assert_string_equal(o3_session_code(session), name);
+  assert_int_equal(o3_session_run(session, NULL, 0, NULL, 0), O3_OK);
+  assert_int_equal(kRan, ran);
+  o3_session_destroy(session);
+}
+
+static void test_codes(void **state) {
+  (void)state;
+  o3rt_code_t codes[] = {{"best", 0, run_best}, {"plain", 0, run_plain}};
+  o3rt_model_t compiled = {.format = O3RT_FORMAT,
+                           .name = "two",
+                           .target = "any",
+                           .run = run_plain,
+                           .num_codes = 2,
+                           .codes = codes};
+  const o3_model_t model = {&o3rt_api, &compiled};
+  expect_code(&model, "best", 1);
+  setenv("O3_CPU_CODE", "plain", 1);
+  expect_code(&model, "plain", 2);
+  setenv("O3_CPU_CODE", "", 1);
+  expect_code(&model, "best", 1);
+  setenv("O3_CPU_CODE", "better", 1);
+  expect_refused(&compiled, NULL, O3_ERROR_UNSUPPORTED,
+                 "O3_CPU_CODE is 'better', model 'two' has code for best and plain");
+
+  // A feature from the future is lacking on every machine.
+  codes[0].cpu_features = UINT64_C(1) << 63;
+  setenv("O3_CPU_CODE", "best", 1);
+  expect_refused(&compiled, NULL, O3_ERROR_UNSUPPORTED,
+                 "this model was compiled for best and needs feature 63; this CPU lacks feature 63");
+  unsetenv("O3_CPU_CODE");
+  expect_code(&model, "plain", 2);
+  codes[1].cpu_features = compiled.cpu_features = UINT64_C(1) << 62;
+  expect_refused(&compiled, NULL, O3_ERROR_UNSUPPORTED,
+                 "this model was compiled for any and needs feature 62; this CPU lacks feature 62");
+}
+
 static void test_dtypes(void **state) {
   (void)state;
   static const struct {
@@ -627,6 +678,7 @@ int main(void) {
       cmocka_unit_test(test_create_errors),
       cmocka_unit_test(test_cpu_features),
       cmocka_unit_test(test_profile),
+      cmocka_unit_test(test_codes),
       cmocka_unit_test(test_dtypes),
       cmocka_unit_test(test_long_text_is_cut),
   };

@@ -157,6 +157,7 @@ static o3_status_t run_sets(run_t *run) {
     o3_strbuf_puts(&run->out, ", \"sets\": [");
   }
   for (size_t i = 0; i < options->num_sets; ++i) O3_TRY(run_set(run, i));
+  o3_log(O3_LOG_NOTE, "the session runs the code for %s", o3_session_code(run->session));
   o3_log(O3_LOG_NOTE, "the session holds %zu bytes", o3_session_memory(run->session));
   if (options->json) {
     o3_strbuf_printf(&run->out, "], \"ok\": %s}\n", run->num_failed ? "false" : "true");

@@ -115,6 +115,15 @@ static const o3_target_t v4_target = {.name = "x86-64-v4",
                                       .machine = machine_v4,
                                       COMMON};
 
+static const o3_target_t *const X86_64_CODES[] = {&v4_target, &v3_target, NULL};
+static const o3_target_t x86_64_target = {
+    .name = "x86-64",
+    .summary = "x86-64-v4 and x86-64-v3 in one library, picked when it is used",
+    .cpu_features = V3_FEATURES,
+    .machine = machine_v3,
+    .codes = X86_64_CODES,
+    COMMON};
+
 static void fill_host_target(void) { host_target.cpu_features = host_features(); }
 
 #define O3_TARGET(get) const o3_target_t *get(void);
@@ -126,5 +135,6 @@ const o3_target_t *o3_target_cpu(void) {
   pthread_once(&once, fill_host_target);
   return &host_target;
 }
+const o3_target_t *o3_target_x86_64(void) { return &x86_64_target; }
 const o3_target_t *o3_target_x86_64_v3(void) { return &v3_target; }
 const o3_target_t *o3_target_x86_64_v4(void) { return &v4_target; }

@@ -66,6 +66,17 @@ static void set_attributes(emitter_t *self, o3_pass_env_t *env, LLVMValueRef fun
   add_attribute(self, function, "prefer-vector-width", width);
 }
 
+/* o3m_run becomes o3m_run_x86_64_v4. */
+static void rename_entries(emitter_t *self, const char *suffix) {
+  static const char *const ENTRIES[] = {"o3m_run", "o3m_check"};
+  char name[64];
+  for (size_t i = 0; i < sizeof(ENTRIES) / sizeof(ENTRIES[0]); ++i) {
+    LLVMValueRef function = LLVMGetNamedFunction(self->module, ENTRIES[i]);
+    int length = snprintf(name, sizeof(name), "%s%s", ENTRIES[i], suffix);
+    if (function) LLVMSetValueName2(function, name, (size_t)length);
+  }
+}
+
 static void set_linkage(emitter_t *self, o3_pass_env_t *env) {
   for (LLVMValueRef f = LLVMGetFirstFunction(self->module); f; f = LLVMGetNextFunction(f)) {
     size_t length;
@@ -105,6 +116,7 @@ static o3_status_t prepare(emitter_t *self, o3_pass_env_t *env, MlirModule modul
   LLVMDisposeTargetData(layout);
   LLVMSetTarget(self->module, "x86_64-unknown-linux-gnu");
   set_linkage(self, env);
+  if (env->code_suffix) rename_entries(self, env->code_suffix);
   if (LLVMVerifyModule(self->module, LLVMReturnStatusAction, &message))
     return take_message(message, "LLVM IR");
   LLVMDisposeMessage(message);

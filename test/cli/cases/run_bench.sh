@@ -13,4 +13,5 @@ run 1 "$O3_RUN" model.so --bench
 err_is "o3-run: error: invalid argument: input 'x' is not given: use --input, --inputs-dir or --random"
 run 0 "$O3_RUN" model.so --random --verbose
 err_is "o3-run: note: loaded 'model.so': model 'fake' for x86-64
+o3-run: note: the session runs the code for x86-64
 o3-run: note: the session holds 4096 bytes"

@@ -325,8 +325,9 @@ static void store_panel(writer_t *w, const consumer_t *c, const part_t *p, int p
     int pair = finish_pair(w, c, p, panel * 8 + i / 2, i % 2);
     words[i] = o3_kt_value(t, "llvm.bitcast %%v%d : vector<2x%s> to i32", pair, mlir_type(w->g->out));
   }
+  int panels = p->pieces / 8, running = panel == 0 && panels % 2 ? 0 : 1; /* that do not read this buffer */
   o3_kt_if(t, c->leader);
-  o3_kt_line(t, "nvvm.cp.async.bulk.wait_group 1 {read}");
+  o3_kt_line(t, "nvvm.cp.async.bulk.wait_group %d {read}", running);
   o3_kt_end(t);
   o3_kt_barrier(t, c->id, WARPGROUP);
   for (int i = 0; i < 4; ++i)
@@ -358,7 +359,11 @@ static void finish_part(writer_t *w, const consumer_t *c, const part_t *p) {
 
 /* ---- Consumers: sums shared by a cluster ---- */
 
-static void cluster_barrier(writer_t *w) { o3_kt_line(w->t, "nvvm.cluster.arrive\nnvvm.cluster.wait"); }
+/* The barrier counts warps, so each comes to it as a whole. */
+static void cluster_barrier(writer_t *w) {
+  o3_kt_line(w->t, "nvvm.bar.warp.sync %%v%d : i32", o3_kt_i32(w->t, -1));
+  o3_kt_line(w->t, "nvvm.cluster.arrive {aligned}\nnvvm.cluster.wait {aligned}");
+}
 
 /* The place of four sums: piece |piece| (a value) of this thread. */
 static int partial_offset(writer_t *w, const consumer_t *c, int piece) {
@@ -433,7 +438,9 @@ static consumer_t begin_consumer(writer_t *w) {
   int row = o3_kt_op(t, "addi", o3_kt_op_const(t, "muli", warp, 16), o3_kt_op_const(t, "shrui", lane, 2));
   c.row = o3_kt_op(t, "addi", row, o3_kt_op_const(t, "muli", c.number, ROWS));
   c.pair = o3_kt_op_const(t, "muli", o3_kt_op_const(t, "andi", lane, 3), 2);
-  int base = o3_kt_op_const(t, "shrui", o3_kt_address(t, w->shared), 4);
+  /* In a cluster the address has the block's number in its upper bits, which a descriptor has other uses for.
+   */
+  int base = o3_kt_op_const(t, "andi", o3_kt_op_const(t, "shrui", o3_kt_address(t, w->shared), 4), 0x3fff);
   c.stage_addresses = o3_kt_op(t, "addi", base, o3_kt_op_const(t, "muli", c.number, ROWS * ROW_BYTES / 16));
   c.b_addresses = o3_kt_op_const(t, "addi", base, (int64_t)w->s->stages * w->a_bytes / 16);
   int staging =
@@ -482,7 +489,7 @@ static void body(writer_t *w) {
     w->block = o3_kt_op_const(t, "divui", w->block, w->s->split);
   }
   init_barriers(w);
-  o3_kt_line(t, "nvvm.griddepcontrol wait");
+  o3_kt_line(t, "nvvm.griddepcontrol wait\nnvvm.griddepcontrol launch_dependents");
   int group = o3_kt_uniform(t, o3_kt_op_const(t, "shrui", w->thread, 7));
   o3_kt_if(t, o3_kt_cmp_const(t, "eq", group, 0));
   if (moves_registers) o3_kt_line(t, "nvvm.setmaxregister decrease %d", PRODUCER_REGISTERS);
@@ -588,6 +595,7 @@ static void set_launch(const writer_t *w, int multiprocessors, o3_gpu_kernel_t *
   kernel->block = WARPGROUP * (1 + w->s->consumers);
   kernel->cluster = w->s->split;
   kernel->shared_bytes = shared_bytes(w->s);
+  kernel->overlaps = true;
 }
 
 o3_status_t o3_gemm_build(const o3_gemm_t *gemm, const o3_gemm_schedule_t *schedule, int multiprocessors,

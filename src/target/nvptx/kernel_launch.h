@@ -56,6 +56,9 @@ typedef struct o3_gpu_kernel {
   char *text;                  /* malloc'ed */
   int grid[3], block, cluster; /* cluster: blocks along x, 1 for none */
   int shared_bytes;            /* dynamic */
+  /* It waits by itself for the kernels before it, and lets the next one start (griddepcontrol): it may be
+   * launched with programmatic stream serialization, on cards of compute capability 9.0 and later. */
+  bool overlaps;
   int num_arguments;
   o3_gpu_argument_t arguments[O3_GPU_MAX_ARGUMENTS];
 } o3_gpu_kernel_t;

@@ -1,0 +1,318 @@
+#include "target/nvptx/body_text.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/map.h"
+
+/* Values of a body as numbers of the text, plus one: NULL is none. */
+typedef struct scope {
+  o3_kernel_text_t *t;
+  o3_ptr_map_t *numbers; /* MlirValue.ptr */
+} scope_t;
+
+static o3_status_t put(scope_t *s, MlirValue value, int number) {
+  bool ok = o3_ptr_map_put(s->numbers, value.ptr, (void *)((uintptr_t)number + 1));
+  return ok ? NULL : o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");
+}
+
+static int find(const scope_t *s, MlirValue value) {
+  return (int)(uintptr_t)o3_ptr_map_get(s->numbers, value.ptr) - 1;
+}
+
+/* ---- Math ---- */
+
+static int constant(o3_kernel_text_t *t, const char *value) {
+  return o3_kt_value(t, "arith.constant %s : f32", value);
+}
+
+static int times(o3_kernel_text_t *t, int a, int b) {
+  return o3_kt_value(t, "arith.mulf %%v%d, %%v%d fastmath<contract> : f32", a, b);
+}
+
+/* A special function of the GPU; not an op with side effects, so it may move and vanish. */
+static int special(o3_kernel_text_t *t, const char *instruction, int x) {
+  return o3_kt_value(t, "llvm.inline_asm \"%s $0, $1;\", \"=f,f\" %%v%d : (f32) -> f32", instruction, x);
+}
+
+typedef int (*math_fn_t)(o3_kernel_text_t *t, MlirOperation op, const int *operands);
+
+static int write_exp2(o3_kernel_text_t *t, MlirOperation op, const int *x) {
+  (void)op;
+  return special(t, "ex2.approx.f32", x[0]);
+}
+
+static int write_exp(o3_kernel_text_t *t, MlirOperation op, const int *x) {
+  (void)op;
+  return special(t, "ex2.approx.f32", times(t, x[0], constant(t, "1.4426950408889634")));
+}
+
+static int write_log2(o3_kernel_text_t *t, MlirOperation op, const int *x) {
+  (void)op;
+  return special(t, "lg2.approx.f32", x[0]);
+}
+
+static int write_log(o3_kernel_text_t *t, MlirOperation op, const int *x) {
+  return times(t, write_log2(t, op, x), constant(t, "0.6931471805599453"));
+}
+
+static int write_sqrt(o3_kernel_text_t *t, MlirOperation op, const int *x) {
+  (void)op;
+  return special(t, "sqrt.approx.f32", x[0]);
+}
+
+static int write_rsqrt(o3_kernel_text_t *t, MlirOperation op, const int *x) {
+  (void)op;
+  return special(t, "rsqrt.approx.f32", x[0]);
+}
+
+static int write_tanh(o3_kernel_text_t *t, MlirOperation op, const int *x) {
+  (void)op;
+  int two = times(t, x[0], constant(t, "2.885390081777927"));
+  int up =
+      o3_kt_value(t, "arith.addf %%v%d, %%v%d : f32", special(t, "ex2.approx.f32", two), constant(t, "1.0"));
+  int part = o3_kt_value(t, "arith.divf %%v%d, %%v%d fastmath<afn,arcp> : f32", constant(t, "2.0"), up);
+  return o3_kt_value(t, "arith.subf %%v%d, %%v%d : f32", constant(t, "1.0"), part);
+}
+
+/* erf is within 3e-5 of v P(v^2), v = x / 5.94 cut off at +-1/2; the coefficients minimise the largest error.
+ * The multiply-add that saturates at 0 and 1 cuts off for nothing; of NaN it makes 0. */
+static int write_erf(o3_kernel_text_t *t, MlirOperation op, const int *x) {
+  static const char *const POWERS[] = {"6.194794893e+05",  "-8.245418846e+05", "4.861555215e+05",
+                                       "-1.693491610e+05", "3.939981196e+04",  "-6.577697425e+03",
+                                       "8.224204689e+02",  "-7.867607941e+01", "6.701986526e+00"};
+  (void)op;
+  int up =
+      o3_kt_value(t,
+                  "llvm.inline_asm \"fma.rn.sat.f32 $0, $1, $2, $3;\", \"=f,f,f,f\" %%v%d, %%v%d, %%v%d : "
+                  "(f32, f32, f32) -> f32",
+                  x[0], constant(t, "0.16835016835016836"), constant(t, "0.5"));
+  int v = o3_kt_value(t, "arith.addf %%v%d, %%v%d : f32", up, constant(t, "-0.5"));
+  int square = times(t, v, v), sum = constant(t, POWERS[0]);
+  for (size_t i = 1; i < sizeof(POWERS) / sizeof(POWERS[0]); ++i)
+    sum = o3_kt_value(t, "math.fma %%v%d, %%v%d, %%v%d : f32", sum, square, constant(t, POWERS[i]));
+  return times(t, v, sum);
+}
+
+static void append_operands(o3_kernel_text_t *t, MlirOperation op, const int *operands) {
+  int count = (int)mlirOperationGetNumOperands(op);
+  o3_strbuf_puts(&t->out, "(");
+  for (int i = 0; i < count; ++i) o3_strbuf_printf(&t->out, "%s%%v%d", i ? ", " : "", operands[i]);
+  o3_strbuf_puts(&t->out, ")");
+}
+
+static void append_type(o3_kernel_text_t *t, MlirType type) {
+  char *text = o3_type_text(type);
+  t->out.failed |= !text;
+  if (text) o3_strbuf_puts(&t->out, text);
+  free(text);
+}
+
+static void append_attributes(o3_kernel_text_t *t, MlirOperation op, const char *flags) {
+  intptr_t count = mlirOperationGetNumAttributes(op);
+  o3_strbuf_puts(&t->out, " {");
+  if (flags) o3_strbuf_printf(&t->out, "fastmath = #arith.fastmath<%s>", flags);
+  for (intptr_t i = 0, written = flags != NULL; i < count; ++i) {
+    MlirNamedAttribute named = mlirOperationGetAttribute(op, i);
+    MlirStringRef name = mlirIdentifierStr(named.name);
+    if (o3_str_equal(name, "fastmath")) continue;
+    char *text = o3_attr_text(named.attribute);
+    t->out.failed |= !text;
+    if (text) o3_strbuf_printf(&t->out, "%s%.*s = %s", written++ ? ", " : "", O3_STR_ARGS(name), text);
+    free(text);
+  }
+  o3_strbuf_puts(&t->out, "}");
+}
+
+/* The op in generic form, as |name|. */
+static int write_generic(o3_kernel_text_t *t, MlirOperation op, const int *operands, const char *flags) {
+  int result = o3_kt_name(t), count = (int)mlirOperationGetNumOperands(op);
+  o3_strbuf_printf(&t->out, "%%v%d = \"%.*s\"", result, O3_STR_ARGS(o3_op_name(op)));
+  append_operands(t, op, operands);
+  append_attributes(t, op, flags);
+  o3_strbuf_puts(&t->out, " : (");
+  for (int i = 0; i < count; ++i) {
+    if (i) o3_strbuf_puts(&t->out, ", ");
+    append_type(t, mlirValueGetType(mlirOperationGetOperand(op, i)));
+  }
+  o3_strbuf_puts(&t->out, ") -> ");
+  append_type(t, mlirValueGetType(mlirOperationGetResult(op, 0)));
+  o3_strbuf_puts(&t->out, "\n");
+  return result;
+}
+
+static int write_as_is(o3_kernel_text_t *t, MlirOperation op, const int *operands) {
+  return write_generic(t, op, operands, NULL);
+}
+
+typedef struct math_row {
+  const char *op;
+  math_fn_t write;
+  bool half_only;
+} math_row_t;
+
+static const math_row_t MATH[] = {
+#define O3_BODY_MATH(op, write, half_only) {op, write, half_only},
+#include "target/nvptx/body_math.def"
+#undef O3_BODY_MATH
+};
+
+static const math_row_t *find_math(MlirOperation op) {
+  for (size_t i = 0; i < sizeof(MATH) / sizeof(MATH[0]); ++i) {
+    if (o3_op_is(op, MATH[i].op)) return &MATH[i];
+  }
+  return NULL;
+}
+
+/* ---- Ops ---- */
+
+enum { MAX_OPERANDS = 4 };
+
+static bool is_arith(MlirOperation op) { return strncmp(o3_op_name(op).data, "arith.", 6) == 0; }
+
+static bool is_scalar(MlirType type) { return o3_type_is_float(type) || mlirTypeIsAInteger(type); }
+
+/* f32 for special functions; no f64, which has none. */
+static const char *refuse_types(MlirOperation op, bool is_math) {
+  for (intptr_t i = 0; i < mlirOperationGetNumOperands(op); ++i) {
+    MlirType type = mlirValueGetType(mlirOperationGetOperand(op, i));
+    if (!is_scalar(type)) return "its body has operands that are no numbers";
+    if (is_math && !mlirTypeIsAF32(type)) return "its body has a function of another type than f32";
+  }
+  return NULL;
+}
+
+static const char *refuse_outside(const o3_nest_t *nest, MlirOperation op) {
+  for (intptr_t i = 0; i < mlirOperationGetNumOperands(op); ++i) {
+    MlirValue value = mlirOperationGetOperand(op, i);
+    MlirOperation def = o3_value_def(value);
+    bool argument = mlirOperationIsNull(def);
+    bool inside = argument ? mlirBlockEqual(mlirBlockArgumentGetOwner(value), nest->body)
+                           : mlirBlockEqual(mlirOperationGetBlock(def), nest->body);
+    if (!inside && (argument || !o3_op_is(def, "arith.constant")))
+      return "its body uses a value from outside";
+  }
+  return NULL;
+}
+
+static const char *refuse_op(const o3_nest_t *nest, MlirOperation op, bool half) {
+  const math_row_t *math = find_math(op);
+  if (!math && !is_arith(op)) return "its body has an op that fast kernels do not have";
+  if (mlirOperationGetNumRegions(op) || mlirOperationGetNumResults(op) != 1 ||
+      mlirOperationGetNumOperands(op) > MAX_OPERANDS)
+    return "its body has an op that fast kernels do not have";
+  if (math && math->half_only && !half)
+    return "its body has a function that is exact enough for half precision only";
+  const char *why = refuse_types(op, math != NULL);
+  return why ? why : refuse_outside(nest, op);
+}
+
+const char *o3_body_refuse(const o3_nest_t *nest, bool half) {
+  MlirOperation op = mlirBlockGetFirstOperation(nest->body), end = mlirBlockGetTerminator(nest->body);
+  for (; !mlirOperationEqual(op, end); op = mlirOperationGetNextInBlock(op)) {
+    const char *why = refuse_op(nest, op, half);
+    if (why) return why;
+  }
+  if (mlirOperationGetNumOperands(end) != 1) return "it has several results";
+  return refuse_outside(nest, end);
+}
+
+/* The wide value that |op| extends again, when it is of the same type. */
+static bool undoes_truncation(const scope_t *s, MlirOperation op, int *number) {
+  if (!o3_op_is(op, "arith.extf")) return false;
+  MlirOperation def = o3_value_def(mlirOperationGetOperand(op, 0));
+  if (mlirOperationIsNull(def) || !o3_op_is(def, "arith.truncf")) return false;
+  MlirValue wide = mlirOperationGetOperand(def, 0);
+  bool same = mlirTypeEqual(mlirValueGetType(wide), mlirValueGetType(mlirOperationGetResult(op, 0)));
+  *number = find(s, wide);
+  return same && *number >= 0;
+}
+
+static const char *flags_of(MlirOperation op) {
+  static const char *const CONTRACT[] = {"arith.addf", "arith.subf", "arith.mulf"};
+  for (size_t i = 0; i < sizeof(CONTRACT) / sizeof(CONTRACT[0]); ++i) {
+    if (o3_op_is(op, CONTRACT[i])) return "contract";
+  }
+  return o3_op_is(op, "arith.divf") ? "contract,arcp,afn" : NULL;
+}
+
+static o3_status_t write_op(scope_t *s, MlirOperation op);
+
+static o3_status_t number_of(scope_t *s, MlirValue value, int *number) {
+  *number = find(s, value);
+  if (*number >= 0) return NULL;
+  O3_TRY(write_op(s, o3_value_def(value))); /* a constant outside */
+  *number = find(s, value);
+  return NULL;
+}
+
+static o3_status_t write_op(scope_t *s, MlirOperation op) {
+  int operands[MAX_OPERANDS], number;
+  MlirValue result = mlirOperationGetResult(op, 0);
+  for (int i = 0; i < (int)mlirOperationGetNumOperands(op); ++i)
+    O3_TRY(number_of(s, mlirOperationGetOperand(op, i), &operands[i]));
+  if (undoes_truncation(s, op, &number)) return put(s, result, number);
+  const math_row_t *math = find_math(op);
+  number = math ? math->write(s->t, op, operands) : write_generic(s->t, op, operands, flags_of(op));
+  return put(s, result, number);
+}
+
+static o3_status_t write_body(scope_t *s, const o3_nest_t *nest, const int *arguments, int *result) {
+  O3_TRY_ALLOC(s->numbers);
+  for (int i = 0; i < nest->num_operands; ++i)
+    O3_TRY(put(s, mlirBlockGetArgument(nest->body, i), arguments[i]));
+  MlirOperation op = mlirBlockGetFirstOperation(nest->body), end = mlirBlockGetTerminator(nest->body);
+  for (; !mlirOperationEqual(op, end); op = mlirOperationGetNextInBlock(op)) O3_TRY(write_op(s, op));
+  return number_of(s, mlirOperationGetOperand(end, 0), result);
+}
+
+o3_status_t o3_body_write(o3_kernel_text_t *t, const o3_nest_t *nest, const int *arguments, int *result) {
+  o3_arena_t *scratch = o3_arena_create();
+  O3_TRY_ALLOC(scratch);
+  scope_t scope = {t, o3_ptr_map_create(scratch)};
+  o3_status_t status = write_body(&scope, nest, arguments, result);
+  o3_arena_destroy(scratch);
+  return status;
+}
+
+/* ---- Reductions ---- */
+
+typedef struct combiner {
+  const char *op, *neutral;
+} combiner_t;
+
+static const combiner_t COMBINERS[] = {{"arith.addf", "0.0"},
+                                       {"arith.mulf", "1.0"},
+                                       {"arith.maximumf", "0xFF800000"},
+                                       {"arith.maxnumf", "0xFF800000"},
+                                       {"arith.minimumf", "0x7F800000"},
+                                       {"arith.minnumf", "0x7F800000"}};
+
+static const combiner_t *find_combiner(MlirStringRef name) {
+  for (size_t i = 0; i < sizeof(COMBINERS) / sizeof(COMBINERS[0]); ++i) {
+    if (o3_str_equal(name, COMBINERS[i].op)) return &COMBINERS[i];
+  }
+  return NULL;
+}
+
+static bool used_once(MlirValue value) {
+  MlirOpOperand use = mlirValueGetFirstUse(value);
+  return !mlirOpOperandIsNull(use) && mlirOpOperandIsNull(mlirOpOperandGetNextUse(use));
+}
+
+const char *o3_body_combiner(const o3_nest_t *nest) {
+  MlirOperation end = mlirBlockGetTerminator(nest->body);
+  MlirValue so_far = mlirBlockGetArgument(nest->body, nest->num_operands - 1);
+  MlirOperation def = o3_value_def(mlirOperationGetOperand(end, 0));
+  const combiner_t *combiner = mlirOperationIsNull(def) ? NULL : find_combiner(o3_op_name(def));
+  if (!combiner || !mlirTypeIsAF32(mlirValueGetType(so_far)) || !used_once(so_far)) return NULL;
+  for (int i = 0; i < 2; ++i) {
+    if (mlirValueEqual(mlirOperationGetOperand(def, i), so_far)) return combiner->op;
+  }
+  return NULL;
+}
+
+const char *o3_body_neutral(const char *combiner) {
+  const combiner_t *row = find_combiner(O3_STR(combiner));
+  return row ? row->neutral : NULL;
+}

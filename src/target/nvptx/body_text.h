@@ -1,0 +1,30 @@
+/* The scalar body of a linalg.generic as text of a kernel: arith ops as they are, math by the GPU's special
+ * functions, so that no library is needed.
+ *
+ * Rounding to half precision and back between two ops of a body is left out; sums of products may contract to
+ * FMA. exp, log, sqrt and quotients are within a few ULP of f32; erf and tanh have an absolute error below
+ * 3e-5, which is for results in half precision only; erf of NaN is -1 there.
+ */
+#ifndef O3_TARGET_NVPTX_BODY_TEXT_H
+#define O3_TARGET_NVPTX_BODY_TEXT_H
+
+#include "target/cpu/nest.h"
+#include "target/nvptx/kernel_text.h"
+
+/* Why the body cannot be written, a static text; NULL when it can. |half|: its results are in half precision.
+ */
+const char *o3_body_refuse(const o3_nest_t *nest, bool half);
+
+/* Writes the body for |arguments|, values of the types of its block arguments; gives the value of its only
+ * result. */
+o3_status_t o3_body_write(o3_kernel_text_t *t, const o3_nest_t *nest, const int *arguments, int *result)
+    O3_MUST_USE;
+
+/* The combining op of a reduction's body ("arith.addf" ...): the body is op(the result so far, what does not
+ * depend on it). NULL when it has another form. Static. */
+const char *o3_body_combiner(const o3_nest_t *nest);
+
+/* The value that the combiner leaves as it is, as MLIR text of f32. */
+const char *o3_body_neutral(const char *combiner);
+
+#endif

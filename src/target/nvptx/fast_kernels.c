@@ -1,0 +1,40 @@
+#include "target/nvptx/fast_kernels.h"
+
+#include "base/strbuf.h"
+#include "target/nvptx/gemm_site.h"
+#include "target/nvptx/row_kernel.h"
+
+static const o3_fast_family_t FAMILIES[] = {
+#define O3_FAST_FAMILY(name, make, least, most, summary) {name, summary, least, most, make},
+#include "target/nvptx/fast_kernels.def"
+#undef O3_FAST_FAMILY
+};
+
+const o3_fast_family_t *o3_fast_family_at(int index) {
+  int count = (int)(sizeof(FAMILIES) / sizeof(FAMILIES[0]));
+  return index >= 0 && index < count ? &FAMILIES[index] : NULL;
+}
+
+static o3_status_t try_families(const o3_kernel_site_t *site, o3_gpu_kernel_t *kernel, o3_strbuf_t *reasons,
+                                bool *taken) {
+  const o3_fast_family_t *family;
+  for (int i = 0; !*taken && (family = o3_fast_family_at(i)); ++i) {
+    const char *why_not = NULL;
+    if (site->sm < family->least || site->sm > family->most) continue;
+    O3_TRY_CONTEXT(family->make(site, kernel, &why_not), "family '%s'", family->name);
+    *taken = !why_not;
+    if (why_not) o3_strbuf_printf(reasons, "%s%s: %s", reasons->length ? "; " : "", family->name, why_not);
+  }
+  return NULL;
+}
+
+o3_status_t o3_fast_kernel_make(const o3_kernel_site_t *site, o3_gpu_kernel_t *kernel) {
+  o3_strbuf_t reasons = O3_STRBUF_INIT;
+  bool taken = false;
+  o3_status_t status = try_families(site, kernel, &reasons, &taken);
+  if (!status && !taken)
+    status = o3_status_create(O3_STATUS_UNSUPPORTED, "no fast kernel: %s",
+                              reasons.length ? reasons.text : "there is no family for this card");
+  o3_strbuf_deinit(&reasons);
+  return status;
+}

@@ -1,0 +1,22 @@
+/* All families of fast kernels, tried in order: fast_kernels.def. */
+#ifndef O3_TARGET_NVPTX_FAST_KERNELS_H
+#define O3_TARGET_NVPTX_FAST_KERNELS_H
+
+#include "target/nvptx/kernel_site.h"
+
+/* A row of fast_kernels.def. */
+typedef struct o3_fast_family {
+  const char *name;
+  const char *summary;
+  int least, most; /* compute capabilities: 90 is 9.0 */
+  o3_kernel_make_fn_t make;
+} o3_fast_family_t;
+
+/* NULL past the end. */
+const o3_fast_family_t *o3_fast_family_at(int index);
+
+/* The kernel of the first family that takes the site. UNSUPPORTED with
+ * each family's reason when none does. */
+o3_status_t o3_fast_kernel_make(const o3_kernel_site_t *site, o3_gpu_kernel_t *kernel) O3_MUST_USE;
+
+#endif

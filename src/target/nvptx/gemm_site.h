@@ -1,0 +1,11 @@
+/* Matrix products among the kernels of the fuse stage: reads what gemm_kernel.h describes from linalg ops. */
+#ifndef O3_TARGET_NVPTX_GEMM_SITE_H
+#define O3_TARGET_NVPTX_GEMM_SITE_H
+
+#include "target/nvptx/kernel_site.h"
+
+/* See o3_kernel_make_fn_t. */
+o3_status_t o3_gemm_make(const o3_kernel_site_t *site, o3_gpu_kernel_t *kernel, const char **why_not)
+    O3_MUST_USE;
+
+#endif

@@ -1,0 +1,15 @@
+#include "target/nvptx/kernel_site.h"
+
+int o3_kernel_site_argument(const o3_kernel_site_t *site, MlirValue buffer) {
+  for (int i = 0; i < site->num_arguments; ++i) {
+    if (mlirValueEqual(site->arguments[i], buffer)) return i;
+  }
+  return -1;
+}
+
+bool o3_kernel_site_element(MlirValue buffer, o3_gpu_element_t *element) {
+  MlirType type = o3_type_element(mlirValueGetType(buffer));
+  bool f16 = mlirTypeIsAF16(type), bf16 = mlirTypeIsABF16(type);
+  *element = f16 ? O3_GPU_F16 : bf16 ? O3_GPU_BF16 : O3_GPU_F32;
+  return f16 || bf16 || mlirTypeIsAF32(type);
+}

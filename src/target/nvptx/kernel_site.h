@@ -1,0 +1,31 @@
+/* What a kernel family is asked to write: the ops of a kernel function on buffers. */
+#ifndef O3_TARGET_NVPTX_KERNEL_SITE_H
+#define O3_TARGET_NVPTX_KERNEL_SITE_H
+
+#include "base/arena.h"
+#include "ir/ir.h"
+#include "target/nvptx/kernel_launch.h"
+
+/* |ops| are linalg.generic in order; |arguments| the function's, row-major without gaps and 64-byte aligned.
+ * The kernel's buffers are the arguments by position. */
+typedef struct o3_kernel_site {
+  o3_arena_t *arena;
+  int sm;                            /* compute capability: 90 is 9.0 */
+  int multiprocessors, shared_bytes; /* of the card; the most that a block can have */
+  int num_ops;
+  const MlirOperation *ops;
+  int num_arguments;
+  const MlirValue *arguments;
+} o3_kernel_site_t;
+
+/* A family: writes the kernel; |why_not| is a static text when it does not take the site, else NULL. */
+typedef o3_status_t (*o3_kernel_make_fn_t)(const o3_kernel_site_t *site, o3_gpu_kernel_t *kernel,
+                                           const char **why_not);
+
+/* The position of |buffer| among the arguments, or -1. */
+int o3_kernel_site_argument(const o3_kernel_site_t *site, MlirValue buffer);
+
+/* False when it is none of the types of kernels. */
+bool o3_kernel_site_element(MlirValue buffer, o3_gpu_element_t *element);
+
+#endif

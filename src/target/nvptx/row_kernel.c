@@ -1,0 +1,342 @@
+/* The bodies of the ops are functions that are called for each element; the values of a buffer are registers
+ * from the op that writes it on. */
+#include "target/nvptx/row_kernel.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "target/nvptx/body_text.h"
+#include "target/nvptx/row_plan.h"
+
+/* So many threads hide the time that memory takes, and leave 64 (a warp a row) or 72 registers to each,
+ * enough for 32 elements. */
+enum { WARP = 32, ROWS_BLOCK = 128, WORD = 4, WARP_THREADS = 1024, BLOCK_THREADS = 896 };
+
+typedef struct writer {
+  o3_kernel_text_t *t;
+  const o3_row_plan_t *p;
+  const o3_gpu_kernel_t *kernel;
+  o3_status_t status;
+  int row;              /* number of the row */
+  int lane;             /* of the row's threads */
+  int thread;           /* of the block */
+  int shared;           /* pointer */
+  int count;            /* elements of a thread */
+  int *columns, *masks; /* for each chunk: first column, condition that it is in the row (or NULL) */
+  int *registers[O3_ROW_MAX_OPS * 2]; /* for each value: |count| values, or one */
+  int reductions;
+} writer_t;
+
+static const char *type_of(const o3_row_value_t *value) { return o3_gpu_element_info(value->element)->mlir; }
+
+/* ---- Bodies ---- */
+
+static void write_function(writer_t *w, int index) {
+  o3_kernel_text_t *t = w->t;
+  const o3_row_op_t *op = &w->p->ops[index];
+  const o3_row_value_t *out = &w->p->values[op->operands[op->num_operands - 1].value];
+  int arguments[O3_ROW_MAX_OPERANDS], result = 0;
+  o3_strbuf_printf(&t->out, "llvm.func internal @%s_op%d(", w->kernel->name, index);
+  for (int i = 0; i < op->num_operands; ++i) {
+    arguments[i] = o3_kt_name(t);
+    o3_strbuf_printf(&t->out, "%s%%v%d: %s", i ? ", " : "", arguments[i],
+                     type_of(&w->p->values[op->operands[i].value]));
+  }
+  o3_kt_line(t, ") -> %s attributes {always_inline} {", type_of(out));
+  if (!w->status) w->status = o3_body_write(t, op->nest, arguments, &result);
+  o3_kt_line(t, "llvm.return %%v%d : %s\n}", result, type_of(out));
+}
+
+static int call(writer_t *w, int index, const int *arguments) {
+  o3_kernel_text_t *t = w->t;
+  const o3_row_op_t *op = &w->p->ops[index];
+  int result = o3_kt_name(t);
+  o3_strbuf_printf(&t->out, "%%v%d = llvm.call @%s_op%d(", result, w->kernel->name, index);
+  for (int i = 0; i < op->num_operands; ++i)
+    o3_strbuf_printf(&t->out, "%s%%v%d", i ? ", " : "", arguments[i]);
+  o3_strbuf_puts(&t->out, ") : (");
+  for (int i = 0; i < op->num_operands; ++i)
+    o3_strbuf_printf(&t->out, "%s%s", i ? ", " : "", type_of(&w->p->values[op->operands[i].value]));
+  o3_kt_line(t, ") -> %s", type_of(&w->p->values[op->operands[op->num_operands - 1].value]));
+  return result;
+}
+
+/* ---- Memory ---- */
+
+/* Elements from the start of a buffer to this row. */
+static int row_offset(writer_t *w, const int64_t *steps) {
+  o3_kernel_text_t *t = w->t;
+  const o3_row_plan_t *p = w->p;
+  int dims = p->rank - p->column_dims, offset = o3_kt_i32(t, 0), left = w->row;
+  bool as_one = true;
+  for (int d = 0; d + 1 < dims; ++d) as_one &= steps[d] == steps[d + 1] * p->sizes[d + 1];
+  if (dims && as_one) return o3_kt_op_const(t, "muli", w->row, steps[dims - 1]);
+  for (int d = dims - 1; d >= 0; --d) {
+    int at = d ? o3_kt_op_const(t, "remui", left, p->sizes[d]) : left;
+    offset = o3_kt_op(t, "addi", offset, o3_kt_op_const(t, "muli", at, steps[d]));
+    left = o3_kt_op_const(t, "divui", left, p->sizes[d]);
+  }
+  return offset;
+}
+
+static int argument_pointer(writer_t *w, const o3_row_value_t *value, int index) {
+  o3_kernel_text_t *t = w->t;
+  int base =
+      o3_kt_value(t, "llvm.getelementptr %%arg%d[0] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i8", value->argument);
+  return o3_kt_global(t, base, index, type_of(value));
+}
+
+static int alignment(const writer_t *w, const o3_row_value_t *value) {
+  int bytes = w->p->vector * o3_gpu_element_info(value->element)->bytes;
+  return bytes < 16 ? bytes : 16;
+}
+
+/* A vector of the buffer; zeros where the row has ended. */
+static int load_vector(writer_t *w, const o3_row_value_t *value, int offset, int chunk) {
+  o3_kernel_text_t *t = w->t;
+  int at = argument_pointer(w, value, o3_kt_op(t, "addi", offset, w->columns[chunk])), result = -1;
+  if (w->masks) {
+    result = o3_kt_name(t);
+    o3_kt_line(t, "%%v%d = scf.if %%v%d -> (vector<%dx%s>) {", result, w->masks[chunk], w->p->vector,
+               type_of(value));
+  }
+  int loaded = o3_kt_value(t, "llvm.load %%v%d {alignment = %d : i64} : !llvm.ptr<1> -> vector<%dx%s>", at,
+                           alignment(w, value), w->p->vector, type_of(value));
+  if (!w->masks) return loaded;
+  o3_kt_line(t, "scf.yield %%v%d : vector<%dx%s>\n} else {", loaded, w->p->vector, type_of(value));
+  int zero = o3_kt_value(t, "arith.constant dense<0.0> : vector<%dx%s>", w->p->vector, type_of(value));
+  o3_kt_line(t, "scf.yield %%v%d : vector<%dx%s>\n}", zero, w->p->vector, type_of(value));
+  return result;
+}
+
+/* The elements of an argument that this thread needs: all, or the row's only one. */
+static void load_argument(writer_t *w, const o3_row_operand_t *operand, int *elements) {
+  o3_kernel_text_t *t = w->t;
+  const o3_row_value_t *value = &w->p->values[operand->value];
+  int offset = row_offset(w, operand->steps), vectors[64];
+  if (!o3_row_varies(w->p, operand)) {
+    int at = argument_pointer(w, value, offset);
+    elements[0] = o3_kt_value(t, "llvm.load %%v%d : !llvm.ptr<1> -> %s", at, type_of(value));
+    return;
+  }
+  for (int c = 0; c < w->p->chunks; ++c) vectors[c] = load_vector(w, value, offset, c);
+  for (int i = 0; i < w->count; ++i)
+    elements[i] =
+        o3_kt_value(t, "vector.extract %%v%d[%d] : %s from vector<%dx%s>", vectors[i / w->p->vector],
+                    i % w->p->vector, type_of(value), w->p->vector, type_of(value));
+}
+
+static void store_vector(writer_t *w, const o3_row_value_t *value, int offset, int chunk,
+                         const int *elements) {
+  o3_kernel_text_t *t = w->t;
+  int vector = o3_kt_name(t), at;
+  o3_strbuf_printf(&t->out, "%%v%d = vector.from_elements ", vector);
+  for (int i = 0; i < w->p->vector; ++i) o3_strbuf_printf(&t->out, "%s%%v%d", i ? ", " : "", elements[i]);
+  o3_kt_line(t, " : vector<%dx%s>", w->p->vector, type_of(value));
+  at = argument_pointer(w, value, o3_kt_op(t, "addi", offset, w->columns[chunk]));
+  if (w->masks) o3_kt_if(t, w->masks[chunk]);
+  o3_kt_line(t, "llvm.store %%v%d, %%v%d {alignment = %d : i64} : vector<%dx%s>, !llvm.ptr<1>", vector, at,
+             alignment(w, value), w->p->vector, type_of(value));
+  if (w->masks) o3_kt_end(t);
+}
+
+static void store_value(writer_t *w, int index) {
+  o3_kernel_text_t *t = w->t;
+  const o3_row_value_t *value = &w->p->values[index];
+  int offset = row_offset(w, value->steps);
+  if (value->whole) {
+    for (int c = 0; c < w->p->chunks; ++c)
+      store_vector(w, value, offset, c, &w->registers[index][c * w->p->vector]);
+    return;
+  }
+  int at = argument_pointer(w, value, offset);
+  o3_kt_if(t, o3_kt_cmp_const(t, "eq", w->lane, 0));
+  o3_kt_line(t, "llvm.store %%v%d, %%v%d : %s, !llvm.ptr<1>", w->registers[index][0], at, type_of(value));
+  o3_kt_end(t);
+}
+
+/* ---- Reductions ---- */
+
+static int combine(writer_t *w, const char *combiner, int a, int b) {
+  return o3_kt_value(w->t, "%s %%v%d, %%v%d : f32", combiner, a, b);
+}
+
+/* Over |lanes| lanes, a power of 2; all of them get the result. */
+static int combine_lanes(writer_t *w, const char *combiner, int value, int lanes) {
+  o3_kernel_text_t *t = w->t;
+  for (int far = lanes / 2; far; far /= 2) {
+    int all = o3_kt_i32(t, -1), distance = o3_kt_i32(t, far), last = o3_kt_i32(t, 31);
+    int other = o3_kt_value(t, "nvvm.shfl.sync bfly %%v%d, %%v%d, %%v%d, %%v%d : f32 -> f32", all, value,
+                            distance, last);
+    value = combine(w, combiner, value, other);
+  }
+  return value;
+}
+
+/* Over the warps of the block; every reduction has words of its own, so one barrier is enough. */
+static int combine_warps(writer_t *w, const char *combiner, int value) {
+  o3_kernel_text_t *t = w->t;
+  int warps = w->p->threads / WARP, base = w->reductions++ * WARP * WORD;
+  int lane = o3_kt_op_const(t, "andi", w->thread, WARP - 1), warp = o3_kt_op_const(t, "shrui", w->thread, 5);
+  int mine =
+      o3_kt_shared(t, w->shared, o3_kt_op_const(t, "addi", o3_kt_op_const(t, "muli", warp, WORD), base));
+  o3_kt_if(t, o3_kt_cmp_const(t, "eq", lane, 0));
+  o3_kt_line(t, "llvm.store %%v%d, %%v%d : f32, !llvm.ptr<3>", value, mine);
+  o3_kt_end(t);
+  o3_kt_line(t, "nvvm.barrier0");
+  int from = o3_kt_op_const(t, "andi", lane, warps - 1);
+  int at = o3_kt_shared(t, w->shared, o3_kt_op_const(t, "addi", o3_kt_op_const(t, "muli", from, WORD), base));
+  return combine_lanes(w, combiner, o3_kt_value(t, "llvm.load %%v%d : !llvm.ptr<3> -> f32", at), warps);
+}
+
+/* ---- Ops ---- */
+
+/* The registers of each operand; arguments that no op has written are loaded once. */
+static void get_operands(writer_t *w, const o3_row_op_t *op, const int **elements, o3_arena_t *arena) {
+  for (int k = 0; k < op->num_operands; ++k) {
+    const o3_row_operand_t *operand = &op->operands[k];
+    elements[k] = operand->used ? w->registers[operand->value] : NULL;
+    if (!operand->used || elements[k]) continue;
+    int *loaded = O3_ARENA_ARRAY(arena, int, (size_t)w->count);
+    if (!loaded) {
+      w->t->out.failed = true;
+      continue;
+    }
+    load_argument(w, operand, loaded);
+    w->registers[operand->value] = loaded;
+    elements[k] = loaded;
+  }
+}
+
+static void arguments_of(writer_t *w, const o3_row_op_t *op, const int **elements, int i, int *arguments) {
+  for (int k = 0; k < op->num_operands; ++k) {
+    const o3_row_operand_t *operand = &op->operands[k];
+    const o3_row_value_t *value = &w->p->values[operand->value];
+    if (elements[k]) {
+      arguments[k] = elements[k][o3_row_varies(w->p, operand) ? i : 0];
+    } else {
+      arguments[k] = o3_kt_value(w->t, "arith.constant 0.0 : %s", type_of(value));
+    }
+  }
+}
+
+static int reduce(writer_t *w, int index, const int **elements) {
+  o3_kernel_text_t *t = w->t;
+  const o3_row_op_t *op = &w->p->ops[index];
+  int last = op->num_operands - 1, arguments[O3_ROW_MAX_OPERANDS];
+  int sum = o3_kt_value(t, "arith.constant %s : f32", o3_body_neutral(op->combiner));
+  for (int i = 0; i < w->count; ++i) {
+    arguments_of(w, op, elements, i, arguments);
+    arguments[last] = sum;
+    int next = call(w, index, arguments);
+    sum = w->masks ? o3_kt_select(t, w->masks[i / w->p->vector], next, sum, "f32") : next;
+  }
+  sum = combine_lanes(w, op->combiner, sum, WARP);
+  if (w->p->threads > WARP) sum = combine_warps(w, op->combiner, sum);
+  return combine(w, op->combiner, elements[last][0], sum);
+}
+
+static void write_op(writer_t *w, int index, o3_arena_t *arena) {
+  const o3_row_op_t *op = &w->p->ops[index];
+  const int *elements[O3_ROW_MAX_OPERANDS];
+  int arguments[O3_ROW_MAX_OPERANDS];
+  bool each = op->whole && !op->combiner;
+  int *results = O3_ARENA_ARRAY(arena, int, (size_t)w->count);
+  get_operands(w, op, elements, arena);
+  w->t->out.failed |= !results;
+  if (w->t->out.failed) return;
+  if (op->combiner) results[0] = reduce(w, index, elements);
+  for (int i = 0; i < (each ? w->count : 1) && !op->combiner; ++i) {
+    arguments_of(w, op, elements, i, arguments);
+    results[i] = call(w, index, arguments);
+  }
+  w->registers[op->operands[op->num_operands - 1].value] = results;
+}
+
+/* ---- The kernel ---- */
+
+static void init_columns(writer_t *w, o3_arena_t *arena) {
+  o3_kernel_text_t *t = w->t;
+  const o3_row_plan_t *p = w->p;
+  bool ragged = p->columns % ((int64_t)p->threads * p->vector) != 0;
+  w->columns = O3_ARENA_ARRAY(arena, int, (size_t)p->chunks);
+  w->masks = ragged ? O3_ARENA_ARRAY(arena, int, (size_t)p->chunks) : NULL;
+  t->out.failed |= !w->columns || (ragged && !w->masks);
+  for (int c = 0; c < p->chunks && !t->out.failed; ++c) {
+    int at = o3_kt_op_const(t, "addi", w->lane, (int64_t)c * p->threads);
+    w->columns[c] = o3_kt_op_const(t, "muli", at, p->vector);
+    if (ragged) w->masks[c] = o3_kt_cmp_const(t, "slt", w->columns[c], p->columns);
+  }
+}
+
+static void write_row(writer_t *w, o3_arena_t *arena) {
+  const o3_row_plan_t *p = w->p;
+  memset(w->registers, 0, sizeof(w->registers));
+  w->reductions = 0;
+  init_columns(w, arena);
+  for (int i = 0; i < p->num_ops && !w->t->out.failed; ++i) write_op(w, i, arena);
+  for (int v = 0; v < p->num_values && !w->t->out.failed; ++v) {
+    if (p->values[v].written && p->values[v].argument >= 0) store_value(w, v);
+  }
+}
+
+static void write_kernel(writer_t *w, o3_arena_t *arena) {
+  o3_kernel_text_t *t = w->t;
+  int per_block = w->kernel->block / w->p->threads;
+  w->shared = o3_kt_value(t, "llvm.mlir.addressof @o3_shared : !llvm.ptr<3>");
+  w->thread = o3_kt_thread(t);
+  w->row = o3_kt_block(t);
+  w->lane = w->thread;
+  if (w->kernel->overlaps) o3_kt_line(t, "nvvm.griddepcontrol wait\nnvvm.griddepcontrol launch_dependents");
+  if (per_block > 1) {
+    w->lane = o3_kt_op_const(t, "andi", w->thread, WARP - 1);
+    w->row = o3_kt_op(t, "addi", o3_kt_op_const(t, "muli", w->row, per_block),
+                      o3_kt_op_const(t, "shrui", w->thread, 5));
+  }
+  bool ragged = w->p->rows % per_block != 0;
+  if (ragged) o3_kt_if(t, o3_kt_cmp_const(t, "slt", w->row, w->p->rows));
+  write_row(w, arena);
+  if (ragged) o3_kt_end(t);
+}
+
+static void write_module(o3_kernel_text_t *t, void *context) {
+  writer_t *w = context;
+  o3_arena_t *arena = o3_arena_create();
+  w->t = t;
+  t->out.failed |= !arena;
+  o3_kt_begin_module(t);
+  for (int i = 0; i < w->p->num_ops; ++i) write_function(w, i);
+  int blocks = (w->p->threads == WARP ? WARP_THREADS : BLOCK_THREADS) / w->kernel->block;
+  o3_kt_begin_kernel(t, w->kernel, blocks > 1 ? blocks : 1);
+  if (arena) write_kernel(w, arena);
+  o3_kt_end_kernel(t);
+  o3_arena_destroy(arena);
+}
+
+static void set_launch(const o3_kernel_site_t *site, const o3_row_plan_t *p, o3_gpu_kernel_t *kernel) {
+  kernel->block = p->threads > WARP ? p->threads : ROWS_BLOCK;
+  int per_block = kernel->block / p->threads;
+  kernel->grid[0] = (int)((p->rows + per_block - 1) / per_block);
+  kernel->grid[1] = kernel->grid[2] = kernel->cluster = 1;
+  kernel->overlaps = site->sm >= 90;
+  kernel->shared_bytes = p->threads > WARP ? p->num_reductions * WARP * WORD : 0;
+  for (int i = 0; i < site->num_arguments; ++i) o3_gpu_kernel_add_pointer(kernel, i);
+}
+
+o3_status_t o3_row_make(const o3_kernel_site_t *site, o3_gpu_kernel_t *kernel, const char **why_not) {
+  o3_row_plan_t *plan = O3_ARENA_NEW(site->arena, o3_row_plan_t);
+  char stem[64];
+  O3_TRY_ALLOC(plan);
+  *kernel = (o3_gpu_kernel_t){0};
+  *why_not =
+      site->num_arguments > O3_GPU_MAX_ARGUMENTS ? "it has too many arguments" : o3_row_plan(site, plan);
+  if (*why_not) return NULL;
+  set_launch(site, plan, kernel);
+  writer_t w = {.p = plan, .kernel = kernel, .count = plan->chunks * plan->vector};
+  const o3_row_value_t *last = &plan->values[plan->num_values - 1];
+  snprintf(stem, sizeof(stem), "o3k_%s_rows_%lldx%d__sm70", type_of(last), (long long)plan->columns,
+           plan->threads);
+  O3_TRY(o3_kt_write(kernel, stem, write_module, &w));
+  return w.status;
+}

@@ -1,0 +1,52 @@
+/* What a kernel of rows does, read from its linalg ops; see row_kernel.h. */
+#ifndef O3_TARGET_NVPTX_ROW_PLAN_H
+#define O3_TARGET_NVPTX_ROW_PLAN_H
+
+#include "target/cpu/nest.h"
+#include "target/nvptx/row_kernel.h"
+
+enum { O3_ROW_MAX_OPS = 24, O3_ROW_MAX_OPERANDS = 8 };
+
+/* A buffer as an op sees it. */
+typedef struct o3_row_operand {
+  int value;                     /* index into the plan's values */
+  int64_t steps[O3_IR_MAX_RANK]; /* elements, for each dimension of the plan */
+  bool used;                     /* the body reads it */
+} o3_row_operand_t;
+
+typedef struct o3_row_op {
+  o3_nest_t *nest;
+  bool whole;           /* over the elements of the rows; else once a row */
+  const char *combiner; /* of a reduction, else NULL */
+  int num_operands;     /* the last is the result */
+  o3_row_operand_t operands[O3_ROW_MAX_OPERANDS];
+} o3_row_op_t;
+
+/* A buffer: an argument, or the kernel's own, which is registers only. */
+typedef struct o3_row_value {
+  MlirValue buffer;
+  int argument; /* or -1 */
+  o3_gpu_element_t element;
+  bool written, whole; /* by an op, over the rows' elements */
+  int64_t steps[O3_IR_MAX_RANK];
+} o3_row_value_t;
+
+typedef struct o3_row_plan {
+  int rank, column_dims; /* the last |column_dims| of |sizes| make a row */
+  int64_t sizes[O3_IR_MAX_RANK];
+  int64_t rows, columns;
+  int num_ops, num_values, num_reductions;
+  o3_row_op_t ops[O3_ROW_MAX_OPS];
+  o3_row_value_t values[O3_ROW_MAX_OPS * 2];
+  int vector;  /* elements that a thread loads at once */
+  int threads; /* of a row: 32, or a block */
+  int chunks;  /* vectors of a thread */
+} o3_row_plan_t;
+
+/* Fills |plan|; gives why the ops are no rows that registers can hold, or NULL. */
+const char *o3_row_plan(const o3_kernel_site_t *site, o3_row_plan_t *plan);
+
+/* Whether the operand has an element for each column. */
+bool o3_row_varies(const o3_row_plan_t *plan, const o3_row_operand_t *operand);
+
+#endif

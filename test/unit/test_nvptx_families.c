@@ -1,0 +1,158 @@
+/* Families of fast kernels read the ops of a kernel: what they take becomes valid text with its buffers
+ * numbered as the arguments, what they do not take is refused with a reason. */
+#include <string.h>
+
+#include "ir/context.h"
+#include "target/nvptx/fast_kernels.h"
+#include "unit.h"
+
+enum { MAX_OPS = 16, MAX_ARGUMENTS = 8 };
+
+#define MAPS                                                                     \
+  "#ij = affine_map<(i, j) -> (i, j)>\n#j = affine_map<(i, j) -> (j)>\n"         \
+  "#i = affine_map<(i, j) -> (i)>\n#one = affine_map<(i) -> (i)>\n"              \
+  "#a = affine_map<(i, j, k) -> (i, k)>\n#b = affine_map<(i, j, k) -> (k, j)>\n" \
+  "#c = affine_map<(i, j, k) -> (i, j)>\n"
+
+#define FILL(map, iterators, out, type, value)                                                        \
+  "linalg.generic {indexing_maps = [" map "], iterator_types = [" iterators "]} outs(" out " : " type \
+  ") {\n^bb0(%o: f32):\n%z = arith.constant " value " : f32\nlinalg.yield %z : f32\n}\n"
+
+#define PRODUCT(b, types)                                                \
+  "linalg.generic {indexing_maps = [#a, " b                              \
+  ", #c], iterator_types = [\"parallel\", "                              \
+  "\"parallel\", \"reduction\"]} ins(%x, %w : " types                    \
+  ") outs(%s : memref<96x64xf32>) {\n"                                   \
+  "^bb0(%l: f16, %r: f16, %o: f32):\n%lf = arith.extf %l : f16 to f32\n" \
+  "%rf = arith.extf %r : f16 to f32\n%m = arith.mulf %lf, %rf : f32\n"   \
+  "%y = arith.addf %m, %o : f32\nlinalg.yield %y : f32\n}\n"
+
+#define BIAS(out_map)                                                                               \
+  "linalg.generic {indexing_maps = [#ij, #j, " out_map                                              \
+  "], iterator_types = [\"parallel\", "                                                             \
+  "\"parallel\"]} ins(%s, %v : memref<96x64xf32>, memref<64xf16>) outs(%d : memref<96x64xf16>) {\n" \
+  "^bb0(%l: f32, %r: f16, %o: f16):\n%rf = arith.extf %r : f16 to f32\n"                            \
+  "%y = arith.addf %l, %rf : f32\n%t = math.tanh %y : f32\n%h = arith.truncf %t : f32 to f16\n"     \
+  "linalg.yield %h : f16\n}\n"
+
+static const char GEMM[] = MAPS
+    "module {\nfunc.func @k(%w: memref<128x64xf16>, %v: memref<64xf16>, %x: memref<96x128xf16>, %d: "
+    "memref<96x64xf16>) "
+    "{\n"
+    "%s = memref.alloc() : memref<96x64xf32>\n" FILL("#ij", "\"parallel\", \"parallel\"", "%s",
+                                                     "memref<96x64xf32>", "0.0")
+        PRODUCT("#b", "memref<96x128xf16>, memref<128x64xf16>") BIAS("#ij") "return\n}\n}\n";
+
+static const char OUTSIDE_START[] = MAPS
+    "module {\nfunc.func @k(%w: memref<128x64xf16>, %x: memref<96x128xf16>, %s: memref<96x64xf32>) "
+    "{\n" PRODUCT("#b", "memref<96x128xf16>, memref<128x64xf16>") "return\n}\n}\n";
+
+#define ROWS(combine) \
+  MAPS "module {\nfunc.func @k(%x: memref<300x72xf16>, %d: memref<300x72xf16>) {\n"                        \
+       "%s = memref.alloc() : memref<300xf32>\n" FILL("#one", "\"parallel\"", "%s", "memref<300xf32>", "0xFF800000") \
+       "linalg.generic {indexing_maps = [#ij, #i], iterator_types = [\"parallel\", \"reduction\"]} ins(%x : "    \
+       "memref<300x72xf16>) outs(%s : memref<300xf32>) {\n^bb0(%l: f16, %o: f32):\n"             \
+       "%lf = arith.extf %l : f16 to f32\n" combine "linalg.yield %y : f32\n}\n"                 \
+       "linalg.generic {indexing_maps = [#ij, #i, #ij], iterator_types = [\"parallel\", \"parallel\"]} ins(%x, %s : " \
+       "memref<300x72xf16>, memref<300xf32>) outs(%d : memref<300x72xf16>) {\n^bb0(%l: f16, %r: f32, %o: f16):\n" \
+       "%lf = arith.extf %l : f16 to f32\n%m = arith.subf %lf, %r : f32\n%e = math.exp %m : f32\n" \
+       "%h = arith.truncf %e : f32 to f16\nlinalg.yield %h : f16\n}\nreturn\n}\n}\n"
+
+static const char SOFT_ROWS[] = ROWS("%y = arith.maximumf %lf, %o : f32\n");
+static const char ODD_ROWS[] = ROWS("%q = arith.mulf %o, %lf : f32\n%y = arith.addf %q, %lf : f32\n");
+
+typedef struct fixture {
+  MlirContext context;
+  MlirModule module;
+  o3_arena_t *arena;
+  MlirOperation ops[MAX_OPS];
+  MlirValue arguments[MAX_ARGUMENTS];
+  o3_kernel_site_t site;
+} fixture_t;
+
+static void open_site(fixture_t *f, const char *text) {
+  *f = (fixture_t){.arena = o3_arena_create()};
+  assert_ok(o3_context_create(&f->context));
+  assert_ok(o3_ir_parse(f->context, text, strlen(text), "test", &f->module));
+  MlirBlock body = o3_func_body(o3_module_func(f->module, "k"));
+  f->site = (o3_kernel_site_t){.arena = f->arena,
+                               .sm = 90,
+                               .multiprocessors = 132,
+                               .shared_bytes = 232448,
+                               .ops = f->ops,
+                               .num_arguments = (int)mlirBlockGetNumArguments(body),
+                               .arguments = f->arguments};
+  for (int i = 0; i < f->site.num_arguments; ++i) f->arguments[i] = mlirBlockGetArgument(body, i);
+  MlirOperation op = mlirBlockGetFirstOperation(body);
+  for (; !mlirOperationIsNull(op); op = mlirOperationGetNextInBlock(op)) {
+    if (o3_op_is(op, "linalg.generic")) f->ops[f->site.num_ops++] = op;
+  }
+}
+
+static void close_site(fixture_t *f) {
+  mlirModuleDestroy(f->module);
+  o3_context_destroy(f->context);
+  o3_arena_destroy(f->arena);
+}
+
+static void check_text(fixture_t *f, const o3_gpu_kernel_t *kernel) {
+  MlirModule module;
+  assert_ok(o3_ir_parse(f->context, kernel->text, strlen(kernel->text), kernel->name, &module));
+  assert_ok(o3_ir_verify(mlirModuleGetOperation(module)));
+  mlirModuleDestroy(module);
+}
+
+static void test_product_with_epilogue(void **state) {
+  fixture_t f;
+  o3_gpu_kernel_t kernel;
+  (void)state;
+  open_site(&f, GEMM);
+  assert_ok(o3_fast_kernel_make(&f.site, &kernel));
+  unit_assert_contains(kernel.name, "o3k_f16_gemm_");
+  check_text(&f, &kernel);
+  assert_int_equal(kernel.num_arguments, 4);
+  static const int BUFFERS[] = {2, 0, 1, 3}; /* A, B, bias, D */
+  for (int i = 0; i < 4; ++i) assert_int_equal(kernel.arguments[i].buffer, BUFFERS[i]);
+  assert_int_equal(kernel.arguments[0].map.sizes[0], 128);
+  assert_int_equal(kernel.arguments[0].map.sizes[1], 96);
+  o3_gpu_kernel_deinit(&kernel);
+  close_site(&f);
+}
+
+static void test_rows(void **state) {
+  fixture_t f;
+  o3_gpu_kernel_t kernel;
+  (void)state;
+  open_site(&f, SOFT_ROWS);
+  assert_ok(o3_fast_kernel_make(&f.site, &kernel));
+  unit_assert_contains(kernel.name, "o3k_f16_rows_72x32__sm70_");
+  assert_int_equal(kernel.grid[0], 75);
+  assert_int_equal(kernel.block, 128);
+  check_text(&f, &kernel);
+  o3_gpu_kernel_deinit(&kernel);
+  close_site(&f);
+}
+
+static void check_refused(const char *text, int sm, const char *reason) {
+  fixture_t f;
+  o3_gpu_kernel_t kernel = {0};
+  open_site(&f, text);
+  f.site.sm = sm;
+  assert_fails(o3_fast_kernel_make(&f.site, &kernel), O3_STATUS_UNSUPPORTED, reason);
+  o3_gpu_kernel_deinit(&kernel);
+  close_site(&f);
+}
+
+static void test_refusals(void **state) {
+  (void)state;
+  check_refused(OUTSIDE_START, 90, "gemm: the sums start at something from outside of the kernel");
+  check_refused(ODD_ROWS, 90, "rows: a reduction combines in a way that fast kernels do not have");
+  check_refused(GEMM, 80, "no fast kernel: rows: ");
+  check_refused(SOFT_ROWS, 60, "there is no family for this card");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_product_with_epilogue),
+                                     cmocka_unit_test(test_rows), cmocka_unit_test(test_refusals)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -29,7 +29,7 @@ import ocr_text
 import test_networks
 
 RTOL, ATOL = 1e-3, 1e-4
-LEVELS = (0, 1)
+LEVELS = (0, 1, 3)
 TEXTS = ["Sparse networks, compiled ahead of time", "Total: 1299.50 EUR"]
 STEPS = ("ppocr_det", "ppocr_rec")
 

@@ -29,11 +29,9 @@ printf '%-8s %12s %14s %12s %18s\n' level compile "time an image" library "read 
 for level in 0 1 2 3; do
   report[$level]=$("$work/digits_O$level" "$images" "$labels")
   read -r correct total microseconds <<<"${report[$level]}"
-  name=O$level
-  [ $level -lt 3 ] || name="O3 = O2"
-  printf '%-8s %9.0f ms %11.1f us %9d kB %9d of %d, %s\n' "$name" "${milliseconds[$level]}" "$microseconds" \
+  printf '%-8s %9.0f ms %11.1f us %9d kB %9d of %d, %s\n' "O$level" "${milliseconds[$level]}" "$microseconds" \
     $(($(stat -c %s "$work/digits_O$level.so") / 1000)) "$correct" "$total" \
     "$(awk "BEGIN { printf \"%.1f%%\", 100 * $correct / $total }")"
 done
 echo
-echo "O3 is taken and equals O2 for now. The libraries and programs are in $work."
+echo "The libraries and programs are in $work."

@@ -22,9 +22,6 @@ extern "C" {
 
 #define O3_COMPILE_MAX_RANK 16
 
-/* The highest opt level that differs from the one below it; those above are taken and equal it. */
-#define O3_COMPILE_TOP_LEVEL 2
-
 /* Fixes the symbolic dimension |name| to |size| (>= 0). */
 typedef struct o3_compile_dim {
   const char *name;

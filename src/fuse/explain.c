@@ -7,12 +7,30 @@ static MlirStringRef string_at(MlirAttribute list, intptr_t index) {
   return mlirStringAttrGetValue(mlirArrayAttrGetElement(list, index));
 }
 
-static void explain_kernel(o3_strbuf_t *text, MlirOperation kernel) {
+/* How the node's convolution is computed, where the layout pass has chosen between several ways. */
+static void explain_choice(o3_strbuf_t *text, MlirAttribute choices, MlirStringRef node) {
+  intptr_t count = mlirAttributeIsNull(choices) ? 0 : mlirArrayAttrGetNumElements(choices);
+  for (intptr_t i = 0; i < count; ++i) {
+    MlirAttribute pair = mlirArrayAttrGetElement(choices, i);
+    if (!mlirStringRefEqual(string_at(pair, 0), node)) continue;
+    o3_strbuf_printf(text, "  %-28.*s %.*s\n", O3_STR_ARGS(node), O3_STR_ARGS(string_at(pair, 1)));
+    return;
+  }
+}
+
+static bool has_product(MlirOperation kernel) {
+  MlirStringRef kind = o3_op_string(kernel, O3_KERNEL_KIND);
+  return o3_str_equal(kind, "contraction") || o3_str_equal(kind, "winograd");
+}
+
+static void explain_kernel(o3_strbuf_t *text, MlirAttribute choices, MlirOperation kernel) {
   MlirAttribute nodes = o3_op_attr(kernel, O3_KERNEL_NODES), reasons = o3_op_attr(kernel, O3_KERNEL_REASONS);
   o3_strbuf_printf(text, "%.*s\n", O3_STR_ARGS(o3_op_string(kernel, "sym_name")));
   if (mlirAttributeIsNull(nodes) || mlirAttributeIsNull(reasons)) return;
   for (intptr_t i = 0; i < mlirArrayAttrGetNumElements(nodes); ++i) {
     MlirStringRef node = string_at(nodes, i), reason = string_at(reasons, i);
+    bool again = i > 0 && mlirStringRefEqual(node, string_at(nodes, i - 1));
+    if (has_product(kernel) && !again) explain_choice(text, choices, node);
     o3_strbuf_printf(text, "  %-28.*s %.*s\n", O3_STR_ARGS(node), O3_STR_ARGS(reason));
   }
   MlirStringRef stop = o3_op_string(kernel, O3_KERNEL_STOP);
@@ -22,9 +40,10 @@ static void explain_kernel(o3_strbuf_t *text, MlirOperation kernel) {
 char *o3_fuse_explain(MlirModule module) {
   o3_strbuf_t text = O3_STRBUF_INIT;
   MlirOperation op = mlirBlockGetFirstOperation(mlirModuleGetBody(module));
+  MlirAttribute choices = o3_op_attr(mlirModuleGetOperation(module), "o3.choices");
   o3_strbuf_puts(&text, "");
   for (; !mlirOperationIsNull(op); op = mlirOperationGetNextInBlock(op)) {
-    if (!mlirAttributeIsNull(o3_op_attr(op, O3_KERNEL_KIND))) explain_kernel(&text, op);
+    if (!mlirAttributeIsNull(o3_op_attr(op, O3_KERNEL_KIND))) explain_kernel(&text, choices, op);
   }
   if (text.failed) o3_strbuf_deinit(&text);
   return text.text;

@@ -1,5 +1,5 @@
-/* Three rounds over the block: contractions take what is done with their results; reductions along rows take
- * the ops that share the rows; elementwise ops that are left take their producers.
+/* Four rounds over the block: Winograd convolutions and contractions take what is done with their results;
+ * reductions along rows take the ops that share the rows; elementwise ops that are left take their producers.
  *
  * A round grows a set of candidates forward from a seed, op by op in program order, by a rule that reads
  * maps; then it looks for the latest root: a candidate whose group, all candidates that it depends on, is
@@ -287,6 +287,40 @@ static o3_status_t group_contraction(grower_t *self, o3_dep_node_t *seed) {
   return finish(self, O3_GROUP_CONTRACTION, root);
 }
 
+/* ---- Winograd convolutions ---- */
+
+/* All members are read inside of the kernel only. */
+static bool find_chain(const grower_t *self, const o3_dep_node_t *seed, int *count, o3_dep_node_t **chain) {
+  MlirOperation members[O3_KERNEL_MAX_CHAIN];
+  const o3_kernel_support_t *kernels = self->groups->machine->kernels;
+  *count = kernels->winograd ? kernels->winograd(seed->op, members) : 0;
+  for (int i = 0; i < *count; ++i) {
+    chain[i] = o3_dep_node_of(self->groups->graph, members[i]);
+    if (!chain[i] || !chain[i]->generic || chain[i]->captured || chain[i]->num_users != 1 ||
+        self->groups->owner[chain[i]->index])
+      return false;
+  }
+  return *count > 0;
+}
+
+static o3_status_t group_winograd(grower_t *self, o3_dep_node_t *seed) {
+  o3_dep_node_t *root, *chain[O3_KERNEL_MAX_CHAIN];
+  int count;
+  if (!find_chain(self, seed, &count, chain)) return NULL;
+  grow_forward(self, seed, "transform of the products", joins_contraction);
+  O3_TRY(choose_root(self, refuse_contraction_root, &root));
+  if (!root || !take_initial_value(self)) return NULL;
+  for (int i = 0; i < count; ++i) {
+    bool product = chain[i]->kind == O3_DEP_CONTRACTION;
+    self->inside[chain[i]->index] = accept(self, chain[i],
+                                           product                         ? "product of each point"
+                                           : chain[i]->generic->num_inputs ? "transform of the input"
+                                                                           : "border of the input");
+  }
+  grow_backward(self, root, joins_as_operand);
+  return finish(self, O3_GROUP_WINOGRAD, root);
+}
+
 /* ---- Rows ---- */
 
 /* The loops of |to| that count the rows, through operand |operand| which |from| makes; -1 where there is
@@ -478,6 +512,10 @@ static o3_status_t group_elementwise(grower_t *self, o3_dep_node_t *root) {
 static o3_status_t group_all(grower_t *self) {
   o3_groups_t *groups = self->groups;
   int count = groups->graph->count;
+  for (int i = 0; i < count; ++i) {
+    o3_dep_node_t *node = &groups->graph->nodes[i];
+    if (!groups->owner[i] && node->kind == O3_DEP_REDUCTION) O3_TRY(group_winograd(self, node));
+  }
   for (int i = 0; i < count; ++i) {
     o3_dep_node_t *node = &groups->graph->nodes[i];
     if (!groups->owner[i] && node->kind == O3_DEP_CONTRACTION) O3_TRY(group_contraction(self, node));

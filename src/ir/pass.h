@@ -20,12 +20,17 @@ typedef struct o3_shape_override {
 
 /* What kernels a target has emitters for; the fuse stage asks before it makes one. The ops are linalg.generic
  * on tensors; the answer is the reason why not, a static text, or NULL. */
+enum { O3_KERNEL_MAX_CHAIN = 4 };
 typedef struct o3_kernel_support {
   /* Most bytes that the values of one row, besides its result, may take on the stack. */
   int64_t row_bytes;
   const char *(*refuse_contraction)(MlirOperation product);
   /* |op| computes each element of the product's result from itself and others, or its initial value. */
   const char *(*refuse_epilogue)(MlirOperation product, MlirOperation op);
+  /* The ops before |output|, in order, that make a Winograd convolution of it (target/ref/lower_winograd.c)
+   * and run in its kernel; their number, 0 when it is none. Epilogues of |output| are asked for as of
+   * products. NULL: the target has no such kernel. */
+  int (*winograd)(MlirOperation output, MlirOperation members[O3_KERNEL_MAX_CHAIN]);
 } o3_kernel_support_t;
 
 /* What a target tells passes about the machine; bytes. See src/target/target.h for where it comes from. */

@@ -24,8 +24,10 @@ static int64_t value_bytes(MlirValue value) {
   return count < 0 ? -1 : count * (o3_type_bits(o3_type_element(type)) / 8);
 }
 
+/* The growth of transformed weights was weighed when they were chosen. */
 static bool is_worth_it(MlirOperation op) {
   int64_t from = 0, to = 0;
+  if (o3_op_is(op, "o3.winograd_weights")) return true;
   for (intptr_t i = 0; i < mlirOperationGetNumOperands(op); ++i)
     from += value_bytes(mlirOperationGetOperand(op, i));
   for (intptr_t i = 0; i < mlirOperationGetNumResults(op); ++i) {

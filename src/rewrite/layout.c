@@ -2,8 +2,9 @@
  *
  * Needs: a normalized module; runs before constants are folded, which packs the weights. Guarantees: the same
  * results; f32 convolutions over one or two dimensions with constant weights are o3.conv_blocked or
- * o3.depthwise_blocked, products with constant matrices o3.matmul_packed; ops between them follow the layout,
- * and conversions are left only where a plain value is needed. Ops inside of loops and branches stay plain.
+ * o3.depthwise_blocked (from O3 on some are o3.winograd_blocked), products with constant matrices
+ * o3.matmul_packed; ops between them follow the layout, and conversions are left only where a plain value is
+ * needed. Ops inside of loops and branches stay plain.
  *
  *     %y = "o3.conv"(%x, %w)         %p = pad, reshape, transpose of %x      (not for an %x that is blocked)
  *     %z = "o3.max"(%y, %zero)  =>   %b = "o3.conv_blocked"(%p, %w')
@@ -36,6 +37,18 @@ static int count_symbols(MlirOperation main) {
   return mlirAttributeIsNull(symbols) ? 0 : (int)mlirArrayAttrGetNumElements(symbols);
 }
 
+/* For o3c --explain. */
+static o3_status_t record_choices(const o3_layout_t *self, MlirModule module) {
+  intptr_t count = (intptr_t)self->choices.count;
+  MlirAttribute *list = O3_ARENA_ARRAY(self->env->arena, MlirAttribute, (size_t)count + 1);
+  O3_TRY_ALLOC(list);
+  for (intptr_t i = 0; i < count; ++i) list[i].ptr = self->choices.items[i];
+  if (count)
+    o3_op_attr_set(mlirModuleGetOperation(module), "o3.choices",
+                   mlirArrayAttrGet(self->context, count, list));
+  return NULL;
+}
+
 o3_status_t o3_rewrite_layout(o3_pass_env_t *env, MlirModule module) {
   MlirOperation main = o3_module_func(module, "main");
   if (mlirOperationIsNull(main))
@@ -44,7 +57,8 @@ o3_status_t o3_rewrite_layout(o3_pass_env_t *env, MlirModule module) {
                       .context = env->context,
                       .num_symbols = count_symbols(main),
                       .blocked = o3_ptr_map_create(env->arena),
-                      .narrow = o3_ptr_map_create(env->arena)};
+                      .narrow = o3_ptr_map_create(env->arena),
+                      .choices = o3_ptr_vec(env->arena)};
   O3_TRY_ALLOC(self.blocked);
   O3_TRY_ALLOC(self.narrow);
   MlirOperation op = mlirBlockGetFirstOperation(o3_func_body(main));
@@ -57,5 +71,5 @@ o3_status_t o3_rewrite_layout(o3_pass_env_t *env, MlirModule module) {
     if (self.failed) return o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");
     op = next;
   }
-  return NULL;
+  return record_choices(&self, module);
 }

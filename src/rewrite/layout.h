@@ -10,6 +10,7 @@
 #define O3_REWRITE_LAYOUT_H
 
 #include "analysis/shape.h"
+#include "analysis/winograd.h"
 #include "base/map.h"
 #include "ir/build.h"
 #include "ir/pass.h"
@@ -23,6 +24,7 @@ typedef struct o3_layout {
   o3_builder_t builder;  /* before the op that is rewritten */
   o3_ptr_map_t *blocked; /* plain value -> blocked value, of 16 lanes */
   o3_ptr_map_t *narrow;  /* plain value -> blocked value, of all its channels where they are fewer */
+  o3_ptr_vec_t choices;  /* attributes [node, how its convolution is computed and why] */
   bool failed;           /* memory ran out */
   o3_status_t status;    /* why a rule failed; NULL when none did */
 } o3_layout_t;
@@ -63,6 +65,13 @@ MlirValue o3_layout_pack_operand(o3_layout_t *self, MlirValue plain, int64_t cha
 MlirValue o3_layout_unpack(o3_layout_t *self, MlirValue blocked, const o3_shape_t *shape);
 /* The blocked shape of a plain one. */
 void o3_layout_blocked_shape(MlirContext context, const o3_shape_t *plain, o3_shape_t *blocked);
+
+/* ---- Winograd ---- */
+
+/* The tile that the convolution |op| is computed in, 0 for a direct one; the reason is noted. */
+int o3_layout_winograd_tile(o3_layout_t *self, MlirOperation op, const o3_winograd_layer_t *layer);
+/* M C 3 3 to M/16 p p C/16 16 16, transformed. */
+MlirValue o3_layout_winograd_weights(o3_layout_t *self, MlirValue w, int tile);
 
 /* ---- Rules: the op's plain result built anew, or null when the rule does not apply ---- */
 

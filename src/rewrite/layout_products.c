@@ -144,6 +144,38 @@ static MlirValue build_sparse(o3_layout_t *self, const conv_t *conv, const o3_sh
                {"pads", o3_attr_ints(self->context, 4, conv->pads)}, {"encoding", sparse.encoding}));
 }
 
+/* ---- Winograd ---- */
+
+static bool fits_winograd(const conv_t *conv) {
+  bool fits = conv->group == 1 && conv->channels >= LANES;
+  for (int i = 0; i < 2; ++i)
+    fits = fits && o3_layout_size(&conv->w_shape, 2 + i) == O3_WINOGRAD_TAPS && conv->strides[i] == 1 &&
+           conv->dilations[i] == 1;
+  return fits;
+}
+
+static int winograd_tile(o3_layout_t *self, const conv_t *conv, const o3_shape_t *y_shape) {
+  if (!fits_winograd(conv)) return 0;
+  const o3_winograd_layer_t layer = {.images = o3_layout_size(y_shape, 0),
+                                     .height = o3_layout_size(y_shape, 2),
+                                     .width = o3_layout_size(y_shape, 3),
+                                     .channels = conv->channels,
+                                     .outputs = conv->outputs};
+  return o3_layout_winograd_tile(self, conv->op, &layer);
+}
+
+static MlirValue build_winograd(o3_layout_t *self, const conv_t *conv, const o3_shape_t *y_shape, int tile) {
+  o3_shape_t shape;
+  MlirValue operands[3] = {o3_layout_pack(self, conv->x, false),
+                           o3_layout_winograd_weights(self, conv->w, tile)};
+  if (!mlirValueIsNull(conv->b)) operands[2] = pack_bias(self, conv);
+  o3_layout_blocked_shape(self->context, y_shape, &shape);
+  const o3_attr_t attrs[] = {{"pads", o3_attr_ints(self->context, 4, conv->pads)},
+                             {"tile", o3_attr_i64(self->context, tile)}};
+  return o3_layout_op(self, "o3.winograd_blocked", &shape, mlirF32TypeGet(self->context),
+                      mlirValueIsNull(conv->b) ? 2 : 3, operands, 2, attrs);
+}
+
 MlirValue o3_layout_conv(o3_layout_t *self, MlirOperation op) {
   conv_t conv;
   bool sparse = o3_layout_is_sparse(op);
@@ -157,7 +189,10 @@ MlirValue o3_layout_conv(o3_layout_t *self, MlirOperation op) {
     conv.x = o3_layout_reshape(self, conv.x, &conv.x_shape);
     conv.w = o3_layout_reshape(self, conv.w, &conv.w_shape);
   }
-  MlirValue blocked = sparse ? build_sparse(self, &conv, &y_shape) : build_conv(self, &conv, &y_shape);
+  int tile = sparse ? 0 : winograd_tile(self, &conv, &y_shape);
+  MlirValue blocked = sparse ? build_sparse(self, &conv, &y_shape)
+                      : tile ? build_winograd(self, &conv, &y_shape, tile)
+                             : build_conv(self, &conv, &y_shape);
   if (mlirValueIsNull(blocked)) return blocked;
   MlirValue plain = o3_layout_unpack(self, blocked, &y_shape);
   return one_dimension ? o3_layout_reshape(self, plain, &conv.y_shape) : plain;

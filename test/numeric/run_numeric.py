@@ -28,6 +28,7 @@ import guard_cases
 import numeric_job
 import numeric_row
 import sparse_cases
+import winograd_cases
 
 FAMILIES = ("elementwise", "product", "window", "movement", "network", "control", "vision", "legacy")
 STATIC_POINTS, SYMBOLIC_POINTS = 48, 12  # in one model
@@ -169,6 +170,7 @@ def main():
         results.update(guard_cases.run(scratch, options.labels))
         results.update(channel_cases.run(scratch, options.labels, seed))
         results.update(sparse_cases.run(scratch, options.labels, seed))
+        results.update(winograd_cases.run(scratch, options.labels, seed))
     finally:
         shutil.rmtree(scratch)
     report(results, sys.stdout)

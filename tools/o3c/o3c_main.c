@@ -62,8 +62,6 @@ static int compile(o3c_options_t *options) {
                          .bar = !options->verbose && !options->quiet && isatty(STDERR_FILENO)};
   options->compile.progress = show_stage;
   options->compile.progress_context = &progress;
-  if (options->compile.opt_level > O3_COMPILE_TOP_LEVEL && !options->quiet)
-    o3_log(O3_LOG_NOTE, "-O%d equals -O%d for now", options->compile.opt_level, O3_COMPILE_TOP_LEVEL);
   o3_compiler_install_handlers("o3c");
   o3_compile_result_t *result;
   char *error;

@@ -17,7 +17,6 @@
 #include "target/cpu/cpu_ir.h"
 #include "target/cpu/loops.h"
 #include "target/cpu/tile_text.h"
-#include "target/cpu/vector_body.h"
 
 enum { MAX_SIDES = 4 };
 /* A run of at most so many pixels is one piece. */
@@ -392,39 +391,6 @@ typedef struct side_loops {
   MlirValue block;
 } side_loops_t;
 
-/* The lanes of one pixel, a register at a time. */
-static MlirValue load_lanes(const emitter_t *self, const o3_blocked_side_t *side, o3_builder_t *b, int index,
-                            MlirValue address) {
-  const o3_nest_operand_t *operand = &side->nest.operands[index];
-  MlirType element = o3_type_element(mlirValueGetType(operand->flat));
-  int64_t step;
-  if (!o3_nest_step(operand, side->dims[self->product.lane], &step) || step == 0)
-    return o3_vector_broadcast(b, self->tile.lanes,
-                               o3_build1(b, "memref.load", element, O3_VALUES(operand->flat, address)));
-  return o3_build1(b, "vector.load", o3_vector_type(self->tile.lanes, element),
-                   O3_VALUES(operand->flat, address));
-}
-
-static o3_status_t side_vectors(const side_loops_t *loops, o3_builder_t *b, MlirValue pixel) {
-  const emitter_t *self = loops->task->self;
-  const o3_blocked_side_t *side = loops->side;
-  const o3_nest_t *nest = &side->nest;
-  MlirValue ivs[O3_IR_MAX_RANK], arguments[O3_NEST_MAX_OPERANDS], yields[O3_NEST_MAX_OPERANDS], address = {0};
-  side_ivs(loops->task, side, b, pixel, loops->block, ivs);
-  for (int lane = 0; lane < O3_BLOCK_LANES; lane += self->tile.lanes) {
-    ivs[side->dims[self->product.lane]] = o3_build_index(b, lane);
-    for (int i = 0; i < nest->num_operands; ++i) {
-      const o3_nest_operand_t *operand = &nest->operands[i];
-      if (operand->is_memref) address = o3_nest_address(nest, operand, b, ivs);
-      arguments[i] = operand->is_memref ? load_lanes(self, side, b, i, address)
-                                        : o3_vector_broadcast(b, self->tile.lanes, operand->value);
-    }
-    O3_TRY(o3_vector_body_build(nest, b, self->tile.lanes, arguments, yields));
-    o3_build0(b, "vector.store", O3_VALUES(yields[0], nest->operands[nest->num_inputs].flat, address));
-  }
-  return NULL;
-}
-
 /* The loops of the op around its innermost one are at |pixel|. */
 static o3_status_t side_scalars(const side_loops_t *loops, o3_builder_t *b, MlirValue pixel, int ranged,
                                 MlirValue lower, MlirValue upper) {
@@ -446,7 +412,11 @@ static o3_status_t side_pixel(o3_builder_t *b, void *context, MlirValue pixel, c
   const o3_blocked_t *p = &self->product;
   MlirValue none = {0};
   (void)carried, (void)next;
-  if (loops->side->vectors) return side_vectors(loops, b, pixel);
+  if (loops->side->vectors) {
+    MlirValue ivs[O3_IR_MAX_RANK];
+    side_ivs(loops->task, loops->side, b, pixel, loops->block, ivs);
+    return o3_blocked_side_vectors(loops->side, b, p->lane, self->tile.lanes, ivs);
+  }
   if (p->columns < 0) return side_scalars(loops, b, pixel, -1, none, none);
   MlirValue width = o3_build_index(b, O3_BLOCK_LANES);
   MlirValue lanes = o3_build_index(b, (int64_t)self->tile.blocks * O3_BLOCK_LANES);
@@ -559,29 +529,6 @@ static o3_status_t build(emitter_t *self, o3_builder_t *b) {
 
 /* ---- The kernel ---- */
 
-/* A copy of one input that does not depend on pixels is a bias, and zeros are zeros. */
-static void read_start(emitter_t *self) {
-  const o3_blocked_t *p = &self->product;
-  self->start = O3_TILE_OLD;
-  if (self->num_before != 1) return;
-  const o3_nest_t *nest = &self->before[0].nest;
-  const int *dims = self->before[0].dims;
-  MlirValue yielded = mlirOperationGetOperand(mlirBlockGetTerminator(nest->body), 0);
-  MlirOperation def = o3_value_def(yielded);
-  if (!mlirOperationIsNull(def) && o3_op_is(def, "arith.constant")) {
-    bool zero = mlirFloatAttrGetValueDouble(o3_op_attr(def, "value")) == 0;
-    if (zero) self->start = O3_TILE_ZERO;
-    return;
-  }
-  const o3_nest_operand_t *input = &nest->operands[0];
-  if (nest->num_inputs != 1 || !mlirValueEqual(yielded, mlirBlockGetArgument(nest->body, 0))) return;
-  int64_t lane = 0, block = O3_BLOCK_LANES;
-  bool fits = o3_nest_step(input, dims[p->columns >= 0 ? p->columns : p->lane], &lane) && lane == 1;
-  if (p->block >= 0) fits = fits && o3_nest_step(input, dims[p->block], &block) && block == O3_BLOCK_LANES;
-  for (int i = 0; i < p->pixels.count; ++i) fits = fits && !o3_nest_uses(input, dims[p->pixels.at[i]]);
-  if (fits) self->bias = input, self->start = O3_TILE_BIAS;
-}
-
 static void read_sizes(emitter_t *self) {
   const o3_blocked_t *p = &self->product;
   int run = run_dim(p);
@@ -634,7 +581,7 @@ o3_status_t o3_blocked_emit(o3_pass_env_t *env, MlirModule module, const o3_prod
   MlirOperation last = kernel->num_after ? kernel->after[kernel->num_after - 1] : kernel->product;
   o3_builder_t b = o3_builder_before(last);
   read_sizes(&self);
-  read_start(&self);
+  self.start = o3_blocked_read_start(&self.product, self.num_before, self.before, &self.bias);
   o3_nest_flatten(&self.product.nest, &b);
   for (int i = 0; i < self.num_before; ++i) o3_nest_flatten(&self.before[i].nest, &b);
   for (int i = 0; i < self.num_after; ++i) o3_nest_flatten(&self.after[i].nest, &b);

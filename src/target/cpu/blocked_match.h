@@ -49,4 +49,15 @@ typedef struct o3_blocked_side {
 /* NULL, or why the op does not fit. */
 const char *o3_blocked_read_side(const o3_blocked_t *product, MlirOperation op, o3_blocked_side_t *side);
 
+/* What the sums start at by the ops that write it: O3_TILE_ZERO, O3_TILE_BIAS, a copy of the lanes of one
+ * input that is the same for all pixels, which |bias| is then, or O3_TILE_OLD, what the ops have written. */
+int o3_blocked_read_start(const o3_blocked_t *product, int count, const o3_blocked_side_t *before,
+                          const o3_nest_operand_t **bias);
+
+/* Builds the op, whose operands are flattened, for the lanes of one pixel, a register of |lanes| at a time;
+ * |side->vectors| must hold. |ivs|: where the op's dims are, overwritten for the dim of the product's |lane|.
+ */
+o3_status_t o3_blocked_side_vectors(const o3_blocked_side_t *side, o3_builder_t *builder, int lane, int lanes,
+                                    MlirValue *ivs) O3_MUST_USE;
+
 #endif

@@ -21,6 +21,7 @@
 #include "target/cpu/halo.h"
 #include "target/cpu/loops.h"
 #include "target/cpu/product.h"
+#include "target/cpu/winograd_kernel.h"
 
 enum { MAX_SIDE_OPS = 4 };
 
@@ -201,6 +202,7 @@ const char *o3_product_refuse_epilogue(MlirOperation op, MlirOperation other) {
   static _Thread_local o3_nest_t nest;
   static _Thread_local o3_gemm_side_t side;
   o3_gemm_product_t product;
+  if (o3_winograd_takes(op)) return o3_winograd_refuse_epilogue(op, other);
   if (o3_blocked_takes(op)) return o3_blocked_refuse_epilogue(op, other);
   if (!read_product(op, &nest, &product)) return "the register-tiled kernel does not take the product";
   if (!o3_gemm_read_side(&product, other, &side))

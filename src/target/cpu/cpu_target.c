@@ -8,6 +8,7 @@
 #include "runtime/compiled.h"
 #include "target/cpu/cpu.h"
 #include "target/cpu/product.h"
+#include "target/cpu/winograd_kernel.h"
 
 static const o3_target_pass_t PASSES[] = {
 #define O3_CPU_PASS(stage, name, function, level, summary) {#stage, name, function, level, summary},
@@ -25,7 +26,8 @@ static const o3_target_pass_t PASSES[] = {
 /* Row values live beside the loops in the first-level cache. */
 static const o3_kernel_support_t KERNELS = {.row_bytes = 64 << 10,
                                             .refuse_contraction = o3_product_refuse,
-                                            .refuse_epilogue = o3_product_refuse_epilogue};
+                                            .refuse_epilogue = o3_product_refuse_epilogue,
+                                            .winograd = o3_winograd_members};
 
 /* Caches of a usual server core; schedules for another machine cannot know better. */
 static o3_status_t machine_v3(o3_arena_t *arena, o3_machine_t *machine) {

@@ -90,7 +90,7 @@ static bool read_load(halo_t *self, MlirOperation load) {
 static bool match(MlirOperation op, halo_t *self) {
   MlirOperation select, load, border;
   int found = 0, clamped = 0;
-  if (!o3_nest_read(op, &self->nest) || self->nest.num_operands != 1) return false;
+  if (!o3_nest_read_any(op, &self->nest) || self->nest.num_operands != 1) return false;
   self->to = self->nest.operands[0].value;
   self->rank = o3_type_rank(mlirValueGetType(self->to));
   MlirAttribute map = mlirArrayAttrGetElement(o3_op_attr(op, "indexing_maps"), 0);
@@ -99,12 +99,27 @@ static bool match(MlirOperation op, halo_t *self) {
     return false;
   self->border = mlirOperationGetOperand(select, 2);
   if (!is_def(self->border, "arith.constant", &border)) return false;
-  if (!is_def(mlirOperationGetOperand(select, 1), "memref.load", &load) || !read_load(self, load))
-    return false;
+  MlirValue inside = mlirOperationGetOperand(select, 1);
+  bool loads = is_def(inside, "memref.load", &load) || is_def(inside, "tensor.extract", &load);
+  if (!loads || !read_load(self, load)) return false;
   for (int r = 0; r < self->from_rank; ++r) clamped += self->clamped[r];
   self->width = o3_type_dim(mlirValueGetType(self->to), self->rank - 1);
   return read_condition(self, mlirOperationGetOperand(select, 0), &found) && found == clamped &&
          self->width > 0;
+}
+
+bool o3_halo_read(MlirOperation op, o3_halo_t *halo) {
+  static _Thread_local halo_t self;
+  self = (halo_t){.rank = 0};
+  if (!match(op, &self) || self.from_rank != self.rank) return false;
+  *halo = (o3_halo_t){.from = self.from, .rank = self.rank};
+  MlirAttribute border = o3_op_attr(o3_value_def(self.border), "value");
+  for (int r = 0; r < self.rank; ++r) {
+    bool same = self.dims[r] == r || (self.dims[r] < 0 && o3_type_dim(mlirValueGetType(self.to), r) == 1);
+    if (!same) return false;
+    halo->lows[r] = self.lows[r];
+  }
+  return mlirAttributeIsAFloat(border) && mlirFloatAttrGetValueDouble(border) == 0;
 }
 
 /* ---- Emission ---- */
@@ -202,7 +217,7 @@ o3_status_t o3_halo_emit(o3_pass_env_t *env, MlirOperation op, bool *done) {
   static _Thread_local halo_t self;
   MlirValue sizes[O3_IR_MAX_RANK], steps[O3_IR_MAX_RANK];
   self = (halo_t){.rank = 0};
-  *done = match(op, &self);
+  *done = mlirOperationGetNumResults(op) == 0 && match(op, &self);
   if (!*done) return NULL;
   int most = env->machine->vector_bytes / 4;
   for (self.lanes = most; self.lanes > 1 && self.width % self.lanes; self.lanes /= 2) continue;

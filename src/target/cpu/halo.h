@@ -10,4 +10,15 @@
  * tells whether it was. */
 o3_status_t o3_halo_emit(o3_pass_env_t *env, MlirOperation op, bool *done) O3_MUST_USE;
 
+/* What such an op does. */
+typedef struct o3_halo {
+  MlirValue from; /* tensor or buffer */
+  int rank;
+  int64_t lows[O3_IR_MAX_RANK]; /* elements of the border before |from|, along each of its dimensions */
+} o3_halo_t;
+
+/* Whether |op|, on tensors or buffers, is one whose dimensions are those of |from|, with a border of zeros.
+ */
+bool o3_halo_read(MlirOperation op, o3_halo_t *halo);
+
 #endif

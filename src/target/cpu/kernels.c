@@ -5,9 +5,11 @@
  *
  *     elementwise, movement   one linalg op, for cpu-loops
  *     contraction             see product.h
- *     rows                    scf.parallel over the rows (o3.rows: dimensions of the result); inside it the
- * loops of one op after another, over what is left of their dims. A buffer of the kernel's own is one row on
- * the stack: its dimensions that count the rows have the stride 0.
+ *     winograd                see winograd_kernel.h; its memory beside the result is the first argument, made
+ * by cpu-kernel-results so that it is planned like other buffers rows                    scf.parallel over
+ * the rows (o3.rows: dimensions of the result); inside it the loops of one op after another, over what is
+ * left of their dims. A buffer of the kernel's own is one row on the stack: its dimensions that count the
+ * rows have the stride 0.
  */
 #include <string.h>
 
@@ -17,6 +19,7 @@
 #include "target/cpu/kernel_marks.h"
 #include "target/cpu/loops.h"
 #include "target/cpu/product.h"
+#include "target/cpu/winograd_kernel.h"
 
 enum { MAX_OPS = 64 };
 
@@ -28,17 +31,67 @@ static MlirValue last_operand(MlirOperation op) {
   return mlirOperationGetOperand(op, mlirOperationGetNumOperands(op) - 1);
 }
 
+static o3_status_t collect_generic(MlirOperation op, void *context) {
+  o3_ptr_vec_t *ops = context;
+  if (!o3_op_is(op, "linalg.generic") || o3_ptr_vec_push(ops, op.ptr)) return NULL;
+  return o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");
+}
+
+static bool is_winograd(MlirOperation kernel) {
+  return o3_str_equal(o3_op_string(kernel, "o3.kernel_kind"), "winograd");
+}
+
+static o3_status_t not_winograd(MlirOperation kernel) {
+  return o3_status_create(O3_STATUS_INTERNAL,
+                          "kernel '%.*s': its ops are not those of a winograd convolution",
+                          O3_STR_ARGS(o3_op_string(kernel, "sym_name")));
+}
+
+static o3_status_t read_winograd(const o3_ptr_vec_t *ops, MlirOperation func, o3_winograd_kernel_t *kernel) {
+  MlirOperation list[MAX_OPS];
+  bool fits = ops->count <= MAX_OPS;
+  for (size_t i = 0; fits && i < ops->count; ++i) list[i].ptr = ops->items[i];
+  return fits && o3_winograd_read((int)ops->count, list, kernel) ? NULL : not_winograd(func);
+}
+
+/* The memory that a kernel needs beside its result, as its first argument; null when it needs none. */
+static o3_status_t add_scratch(o3_pass_env_t *env, MlirOperation kernel, o3_builder_t *b,
+                               MlirValue *scratch) {
+  o3_winograd_kernel_t winograd;
+  o3_ptr_vec_t ops = o3_ptr_vec(env->arena);
+  const int32_t none[2] = {0, 0};
+  *scratch = (MlirValue){0};
+  if (!is_winograd(kernel)) return NULL;
+  O3_TRY(o3_walk(kernel, collect_generic, &ops));
+  O3_TRY(read_winograd(&ops, kernel, &winograd));
+  int64_t floats = o3_winograd_scratch(env->machine, &winograd);
+  MlirType type = o3_memref_type(1, &floats, mlirF32TypeGet(env->context));
+  *scratch = o3_build1_attrs(b, "memref.alloc", type, O3_NO_VALUES,
+                             O3_ATTRS({"alignment", o3_attr_i64(env->context, O3_CPU_ALIGNMENT)},
+                                      {"operandSegmentSizes", mlirDenseI32ArrayGet(env->context, 2, none)}));
+  mlirBlockInsertArgument(o3_func_body(kernel), 0, type, mlirOperationGetLocation(kernel));
+  return NULL;
+}
+
+typedef struct results {
+  o3_pass_env_t *env;
+  MlirModule module;
+} results_t;
+
 static o3_status_t use_argument(MlirOperation op, void *context) {
-  MlirModule module = *(MlirModule *)context;
-  MlirOperation kernel = o3_cpu_called_kernel(module, op);
+  const results_t *self = context;
+  MlirOperation kernel = o3_cpu_called_kernel(self->module, op);
   if (mlirOperationIsNull(kernel) || mlirOperationGetNumResults(op) == 0) return NULL;
   o3_builder_t b = o3_builder_before(op);
-  MlirValue operands[O3_NEST_MAX_OPERANDS * 4];
+  MlirValue operands[O3_NEST_MAX_OPERANDS * 4 + 1];
   int count = (int)mlirOperationGetNumOperands(op);
   if (count > O3_NEST_MAX_OPERANDS * 4)
     return o3_status_create(O3_STATUS_UNSUPPORTED, "kernel '%.*s' has %d arguments, at most %d are supported",
                             O3_STR_ARGS(o3_op_string(kernel, "sym_name")), count, O3_NEST_MAX_OPERANDS * 4);
-  for (int i = 0; i < count; ++i) operands[i] = mlirOperationGetOperand(op, i);
+  O3_TRY(add_scratch(self->env, kernel, &b, &operands[0]));
+  int first = mlirValueIsNull(operands[0]) ? 0 : 1;
+  for (int i = 0; i < count; ++i) operands[first + i] = mlirOperationGetOperand(op, i);
+  count += first;
   o3_op_spec_t spec = {.name = "func.call",
                        .num_operands = count,
                        .operands = operands,
@@ -53,15 +106,14 @@ static o3_status_t use_argument(MlirOperation op, void *context) {
 static o3_status_t drop_result(MlirOperation kernel) {
   MlirBlock body = o3_func_body(kernel);
   MlirOperation end = mlirBlockGetTerminator(body);
-  MlirType type = mlirTypeAttrGetValue(o3_op_attr(kernel, "function_type")), inputs[O3_NEST_MAX_OPERANDS * 4];
+  MlirType inputs[O3_NEST_MAX_OPERANDS * 4 + 1];
   intptr_t count = mlirBlockGetNumArguments(body);
   bool in_place = mlirOperationGetNumOperands(end) == 1 &&
                   mlirValueEqual(mlirOperationGetOperand(end, 0), mlirBlockGetArgument(body, count - 1));
   if (!in_place)
     return o3_status_create(O3_STATUS_INTERNAL, "kernel '%.*s' does not write its result in place",
                             O3_STR_ARGS(o3_op_string(kernel, "sym_name")));
-  for (intptr_t i = 0; i < count && i < O3_NEST_MAX_OPERANDS * 4; ++i)
-    inputs[i] = mlirFunctionTypeGetInput(type, i);
+  for (intptr_t i = 0; i < count; ++i) inputs[i] = mlirValueGetType(mlirBlockGetArgument(body, i));
   o3_op_attr_set(kernel, "function_type",
                  o3_attr_type(mlirFunctionTypeGet(mlirOperationGetContext(kernel), count, inputs, 0, NULL)));
   o3_builder_t b = o3_builder_before(end);
@@ -72,7 +124,8 @@ static o3_status_t drop_result(MlirOperation kernel) {
 
 o3_status_t o3_cpu_kernel_results(o3_pass_env_t *env, MlirModule module) {
   o3_cpu_load_dialects(env->context);
-  O3_TRY(o3_walk(o3_module_func(module, "main"), use_argument, &module));
+  results_t self = {env, module};
+  O3_TRY(o3_walk(o3_module_func(module, "main"), use_argument, &self));
   MlirOperation func = mlirBlockGetFirstOperation(mlirModuleGetBody(module));
   for (; !mlirOperationIsNull(func); func = mlirOperationGetNextInBlock(func)) {
     if (is_kernel(func)) O3_TRY(drop_result(func));
@@ -166,13 +219,22 @@ static void fold_sizes(MlirOperation alloc) {
   }
 }
 
+/* The transforms of a winograd convolution are not the loops that they are written as: its product counts.
+ * Their buffers exist where its last op is. */
 static o3_status_t begin(const inlined_t *self) {
+  o3_winograd_kernel_t winograd;
   MlirValue values[O3_NEST_MAX_OPERANDS * 4];
   int64_t number = o3_op_int(self->call, O3_CPU_KERNEL_NUMBER, -1);
   o3_kernel_work_t work = {self->num_ops, self->ops, (int)mlirOperationGetNumOperands(self->call), values};
   if (number < 0) return internal(self, "its call has no number");
   for (int i = 0; i < work.num_values; ++i) values[i] = mlirOperationGetOperand(self->call, i);
   o3_builder_t b = o3_builder_before(self->num_ops ? self->ops[0] : self->call);
+  if (is_winograd(self->kernel)) {
+    if (!o3_winograd_read(self->num_ops, self->ops, &winograd)) return not_winograd(self->kernel);
+    work.num_ops = 1;
+    work.ops = &winograd.product;
+    b = o3_builder_before(self->ops[self->num_ops - 1]);
+  }
   o3_cpu_kernel_begin(&b, self->module, number, &work);
   for (int i = 0; i < self->num_buffers; ++i) fold_sizes(self->buffers[i]);
   return NULL;
@@ -212,6 +274,16 @@ static o3_status_t emit_contraction(inlined_t *self) {
   }
   if (mlirOperationIsNull(kernel.product)) return internal(self, "it has no product");
   return o3_product_emit(self->env, self->module, &kernel);
+}
+
+/* The buffers between its ops are parts of the scratch memory. */
+static o3_status_t emit_winograd(inlined_t *self) {
+  o3_winograd_kernel_t kernel;
+  if (!o3_winograd_read(self->num_ops, self->ops, &kernel)) return not_winograd(self->kernel);
+  O3_TRY(o3_winograd_emit(self->env, self->module, &kernel, mlirOperationGetOperand(self->call, 0)));
+  for (int i = 0; i < self->num_ops; ++i) mlirOperationDestroy(self->ops[i]);
+  for (int i = 0; i < self->num_buffers; ++i) mlirOperationDestroy(self->buffers[i]);
+  return NULL;
 }
 
 /* ---- Rows ---- */
@@ -394,6 +466,7 @@ static const struct {
 } EMITTERS[] = {{"elementwise", emit_single},
                 {"movement", emit_single},
                 {"contraction", emit_contraction},
+                {"winograd", emit_winograd},
                 {"rows", emit_rows}};
 
 static o3_status_t emit_call(o3_pass_env_t *env, MlirModule module, MlirOperation call) {

@@ -81,9 +81,9 @@ static MlirAffineExpr padded_size(const o3_lw_t *lw, const blocked_t *self, int 
   return o3_expr_add(self->x_shape.dims[2 + i], around);
 }
 
-/* |x| of |from| within |to|. One op that writes each element once. */
-static MlirValue surround(o3_lw_t *lw, MlirValue x, const o3_shape_t *from, const o3_shape_t *to,
-                          const o3_lw_window_t *window) {
+/* One op that writes each element once. */
+MlirValue o3_lw_blocked_surround(o3_lw_t *lw, MlirValue x, const o3_shape_t *from, const o3_shape_t *to,
+                                 const o3_lw_window_t *window) {
   MlirType element = o3_type_element(mlirValueGetType(x));
   halo_t halo = {.x = x, .window = window, .zero = o3_lw_scalar(&lw->builder, element, 0)};
   bool same = true;
@@ -101,7 +101,7 @@ MlirValue o3_lw_blocked_border(o3_lw_t *lw, MlirValue x, const o3_shape_t *shape
     MlirAffineExpr around = o3_expr_const(lw->context, window->lows[i] + window->highs[i]);
     padded.dims[2 + i] = o3_expr_add(shape->dims[2 + i], around);
   }
-  return surround(lw, x, shape, &padded, window);
+  return o3_lw_blocked_surround(lw, x, shape, &padded, window);
 }
 
 /* x: N x blocks x H x W x lanes, with a border of zeros. |kernel| is the first dimension of the window in w.
@@ -114,7 +114,7 @@ static void pad(o3_lw_t *lw, blocked_t *self, int kernel) {
     O3_ASSERT(known, "the layout pass takes constant weights only");
     self->x_shape.dims[2 + i] = padded_size(lw, self, i, size);
   }
-  self->x = surround(lw, self->x, &plain, &self->x_shape, &self->window);
+  self->x = o3_lw_blocked_surround(lw, self->x, &plain, &self->x_shape, &self->window);
 }
 
 static void read(o3_lw_t *lw, MlirOperation op, const MlirValue *operands, int kernel, blocked_t *self) {

@@ -11,4 +11,9 @@ MlirValue o3_lw_blocked_start(o3_lw_t *lw, MlirOperation op, const o3_shape_t *s
 MlirValue o3_lw_blocked_border(o3_lw_t *lw, MlirValue x, const o3_shape_t *shape,
                                const o3_lw_window_t *window);
 
+/* |x| of shape |from| within zeros of shape |to|, the window's lows before it; |to| may also cut some of it
+ * off. */
+MlirValue o3_lw_blocked_surround(o3_lw_t *lw, MlirValue x, const o3_shape_t *from, const o3_shape_t *to,
+                                 const o3_lw_window_t *window);
+
 #endif

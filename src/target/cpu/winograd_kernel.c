@@ -1,0 +1,497 @@
+/* Emission of Winograd convolutions.
+ *
+ *     for panels of tiles
+ *       scf.parallel (tiles of the panel)             V: the transformed input of the panel, in scratch
+ * memory call @o3k_f32_winograd<m>_input(...) scf.parallel (chunks of tiles, blocks)        P: the products
+ * of a chunk and block, on the stack for points: call @o3k_f32_tile_...(...)     the register tiles of the
+ * direct convolution for tiles: call @o3k_f32_winograd<m>_output(...), what follows the convolution on its
+ * pixels
+ *
+ * Tiles of all images are one sequence. V is point, block of channels, tile, lane; a panel is as many chunks
+ * as let V stay in the second-level cache, so that it never goes to memory. A chunk is what one register tile
+ * computes: P is then at most 64 KB. A chunk that is not full is computed with what lies in V from earlier:
+ * tiles do not mix. Points lie a cache line more than a power of two apart, or their lines would fall into
+ * one set. */
+#include "target/cpu/winograd_kernel.h"
+
+#include <stdlib.h>
+
+#include "analysis/winograd.h"
+#include "base/check.h"
+#include "target/cpu/cpu.h"
+#include "target/cpu/cpu_ir.h"
+#include "target/cpu/halo.h"
+#include "target/cpu/loops.h"
+#include "target/cpu/tile_text.h"
+#include "target/cpu/winograd_parts.h"
+#include "target/cpu/winograd_text.h"
+
+enum { LANES = O3_BLOCK_LANES };
+
+/* ---- Sizes ---- */
+
+typedef struct plan {
+  int64_t chunk;              /* tiles whose products are on the stack at a time */
+  int pixels;                 /* tiles of a register tile; divides chunk */
+  int64_t panel;              /* tiles whose transformed input is there at a time; a multiple of chunk */
+  int64_t point_step, blocks; /* floats of V from a point to the next; blocks of channels */
+} plan_t;
+
+static int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+/* Tiles of all images, or -1. */
+static int64_t tile_count(MlirOperation product) {
+  MlirType v = mlirValueGetType(mlirOperationGetOperand(product, 0));
+  int64_t count = 1;
+  static const int DIMS[] = {0, 4, 5};
+  for (size_t i = 0; i < sizeof(DIMS) / sizeof(DIMS[0]); ++i) {
+    int64_t size = o3_type_dim(v, DIMS[i]);
+    if (size < 0 || __builtin_mul_overflow(count, size, &count)) return -1;
+  }
+  return count;
+}
+
+static int64_t weight_dim(MlirOperation product, int dim) {
+  return o3_type_dim(mlirValueGetType(mlirOperationGetOperand(product, 1)), dim);
+}
+
+/* With 32 registers a chunk of known size is one register tile. */
+static void plan_chunk(const o3_machine_t *machine, int64_t tiles, plan_t *plan) {
+  enum { WIDE = 28, WIDE_HALF = 14, NARROW = 24, NARROW_PIXELS = 6, SMALL_PIXELS = 2 };
+  bool wide = machine->vector_registers >= 32, half = machine->vector_bytes * 2 == LANES * 4;
+  if (wide && tiles > 0) {
+    plan->chunk = divide_up(tiles, divide_up(tiles, WIDE));
+    plan->pixels = (int)plan->chunk;
+    return;
+  }
+  plan->pixels = wide ? WIDE_HALF : half ? NARROW_PIXELS : SMALL_PIXELS;
+  plan->chunk = wide ? WIDE : NARROW;
+  if (tiles > 0 && tiles < plan->chunk) plan->chunk = divide_up(tiles, plan->pixels) * plan->pixels;
+}
+
+static plan_t make_plan(const o3_machine_t *machine, MlirOperation product) {
+  int64_t tiles = tile_count(product), points = weight_dim(product, 1) * weight_dim(product, 2);
+  plan_t plan = {.blocks = weight_dim(product, 3)};
+  plan_chunk(machine, tiles, &plan);
+  int64_t chunk_bytes = points * plan.blocks * plan.chunk * LANES * (int64_t)sizeof(float);
+  int64_t chunks = machine->l2_bytes / chunk_bytes;
+  if (chunks < 1) chunks = 1;
+  if (tiles > 0) {
+    int64_t all = divide_up(tiles, plan.chunk);
+    chunks = divide_up(all, divide_up(all, chunks));
+  }
+  plan.panel = chunks * plan.chunk;
+  plan.point_step = plan.blocks * plan.panel * LANES + LANES;
+  return plan;
+}
+
+int64_t o3_winograd_scratch(const o3_machine_t *machine, const o3_winograd_kernel_t *kernel) {
+  plan_t plan = make_plan(machine, kernel->product);
+  return weight_dim(kernel->product, 1) * weight_dim(kernel->product, 2) * plan.point_step;
+}
+
+/* ---- Buffers ---- */
+
+typedef struct view {
+  MlirValue flat, offset, sizes[O3_IR_MAX_RANK], strides[O3_IR_MAX_RANK];
+} view_t;
+
+static void read_view(o3_builder_t *b, MlirValue memref, view_t *view) {
+  MlirType type = mlirValueGetType(memref), results[2 + 2 * O3_IR_MAX_RANK];
+  int rank = o3_type_rank(type);
+  results[0] = o3_memref_type(0, NULL, o3_type_element(type));
+  for (int i = 1; i < 2 + 2 * rank; ++i) results[i] = o3_build_index_type(b);
+  o3_op_spec_t spec = {.name = "memref.extract_strided_metadata",
+                       .num_operands = 1,
+                       .operands = &memref,
+                       .num_results = 2 + 2 * rank,
+                       .results = results};
+  MlirOperation metadata = o3_build(b, &spec);
+  view->flat = o3_cpu_flat(b, mlirOperationGetResult(metadata, 0));
+  view->offset = mlirOperationGetResult(metadata, 1);
+  for (int r = 0; r < rank; ++r) {
+    view->sizes[r] = mlirOperationGetResult(metadata, 2 + r);
+    view->strides[r] = mlirOperationGetResult(metadata, 2 + rank + r);
+  }
+}
+
+/* ---- The emitter ---- */
+
+typedef struct emitter {
+  o3_pass_env_t *env;
+  MlirModule module;
+  const o3_winograd_t *form;
+  o3_blocked_t output;
+  int num_before, num_after;
+  o3_blocked_side_t before[O3_WINOGRAD_MAX_SIDES], after[O3_WINOGRAD_MAX_SIDES];
+  int start; /* O3_TILE_ZERO, ... */
+  const o3_nest_operand_t *bias;
+  plan_t plan;
+  int lanes;
+  int64_t lows[2]; /* zeros before the first row and column */
+  view_t x, w, v;
+  MlirValue rows, columns, tiles; /* of tiles in an image; all tiles */
+  MlirValue panel_from, panel_size;
+} emitter_t;
+
+typedef struct place {
+  MlirValue image, row, column; /* of the first output of a tile */
+} place_t;
+
+static MlirValue add(o3_builder_t *b, MlirValue x, MlirValue y) { return o3_build2(b, "arith.addi", x, y); }
+static MlirValue mul(o3_builder_t *b, MlirValue x, MlirValue y) { return o3_build2(b, "arith.muli", x, y); }
+static MlirValue times(o3_builder_t *b, MlirValue x, int64_t y) { return mul(b, x, o3_build_index(b, y)); }
+static MlirValue least(o3_builder_t *b, MlirValue x, MlirValue y) {
+  return o3_build2(b, "arith.minsi", x, y);
+}
+
+static place_t place_of(const emitter_t *self, o3_builder_t *b, MlirValue tile) {
+  MlirValue row = o3_build2(b, "arith.divui", tile, self->columns);
+  return (place_t){.image = o3_build2(b, "arith.divui", row, self->rows),
+                   .row = times(b, o3_build2(b, "arith.remui", row, self->rows), self->form->tile),
+                   .column = times(b, o3_build2(b, "arith.remui", tile, self->columns), self->form->tile)};
+}
+
+static void build_call(o3_builder_t *b, const char *callee, int count, const MlirValue *arguments) {
+  o3_op_spec_t spec = {
+      .name = "func.call",
+      .num_operands = count,
+      .operands = arguments,
+      .num_attrs = 1,
+      .attrs = (o3_attr_t[]){{"callee", mlirFlatSymbolRefAttrGet(b->context, O3_STR(callee))}}};
+  o3_build(b, &spec);
+}
+
+/* Takes |name| and |text|. */
+static o3_status_t call_function(const emitter_t *self, o3_builder_t *b, char *name, char *text, int count,
+                                 const MlirValue *arguments) {
+  o3_status_t status = NULL;
+  if (!name || !text) status = o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");
+  if (!status) build_call(b, name, count, arguments);
+  if (!status && mlirOperationIsNull(o3_module_func(self->module, name)))
+    status = o3_cpu_add_functions(self->module, text, "winograd");
+  free(name);
+  free(text);
+  return status;
+}
+
+static o3_status_t call_transform(const emitter_t *self, o3_builder_t *b, bool output, int count,
+                                  const MlirValue *arguments) {
+  const o3_winograd_function_t function = {
+      .tile = self->form->tile, .lanes = self->lanes, .output = output, .start = self->start};
+  return call_function(self, b, o3_winograd_function_name(&function), o3_winograd_function_text(&function),
+                       count, arguments);
+}
+
+/* ---- Input ---- */
+
+static MlirValue shifted(o3_builder_t *b, MlirValue at, int64_t low) {
+  return low ? o3_build2(b, "arith.subi", at, o3_build_index(b, low)) : at;
+}
+
+static o3_status_t build_input(const emitter_t *self, o3_builder_t *b) {
+  enum { N, C, H, W };
+  MlirValue at, one = o3_build_index(b, 1), a[O3_WINOGRAD_IN_ARGUMENTS];
+  int64_t work = self->plan.blocks * self->form->points * self->form->points * 8;
+  o3_builder_t in = o3_cpu_parallel(b, 1, &self->panel_size, &one, work, &at);
+  place_t place = place_of(self, &in, add(&in, self->panel_from, at));
+  a[O3_WINOGRAD_IN_X] = self->x.flat;
+  a[O3_WINOGRAD_IN_X_AT] = add(&in, self->x.offset, mul(&in, place.image, self->x.strides[N]));
+  a[O3_WINOGRAD_IN_X_ROW] = self->x.strides[H];
+  a[O3_WINOGRAD_IN_X_BLOCK] = self->x.strides[C];
+  a[O3_WINOGRAD_IN_H] = self->x.sizes[H];
+  a[O3_WINOGRAD_IN_W] = self->x.sizes[W];
+  a[O3_WINOGRAD_IN_TOP] = shifted(&in, place.row, self->lows[0]);
+  a[O3_WINOGRAD_IN_LEFT] = shifted(&in, place.column, self->lows[1]);
+  a[O3_WINOGRAD_IN_V] = self->v.flat;
+  a[O3_WINOGRAD_IN_V_AT] = add(&in, self->v.offset, times(&in, at, LANES));
+  a[O3_WINOGRAD_IN_V_POINT] = o3_build_index(&in, self->plan.point_step);
+  a[O3_WINOGRAD_IN_V_BLOCK] = o3_build_index(&in, self->plan.panel * LANES);
+  a[O3_WINOGRAD_IN_BLOCKS] = o3_build_index(&in, self->plan.blocks);
+  return call_transform(self, &in, false, O3_WINOGRAD_IN_ARGUMENTS, a);
+}
+
+/* ---- Products ---- */
+
+typedef struct task {
+  emitter_t *self;
+  MlirValue chunk_from, count; /* tiles: in the panel, and how many */
+  MlirValue block;
+  view_t p;
+  MlirValue point;
+} task_t;
+
+static int64_t num_points(const emitter_t *self) { return (int64_t)self->form->points * self->form->points; }
+
+static o3_status_t call_product(o3_builder_t *b, void *context, MlirValue from, const MlirValue *carried,
+                                MlirValue *next) {
+  const task_t *task = context;
+  const emitter_t *self = task->self;
+  const plan_t *plan = &self->plan;
+  const o3_tile_t tile = {.lanes = self->lanes,
+                          .blocks = 1,
+                          .pixels = plan->pixels,
+                          .x_step = LANES,
+                          .unroll = 4,
+                          .width = LANES};
+  MlirValue zero = o3_build_index(b, 0), one = o3_build_index(b, 1), a[O3_TILE_ARGUMENTS];
+  (void)carried, (void)next;
+  MlirValue point = add(b, times(b, task->block, num_points(self)), task->point);
+  for (int i = 0; i < O3_TILE_ARGUMENTS; ++i) a[i] = zero;
+  a[O3_TILE_X] = self->v.flat;
+  a[O3_TILE_X_AT] = add(b, add(b, self->v.offset, times(b, task->point, plan->point_step)),
+                        times(b, add(b, task->chunk_from, from), LANES));
+  a[O3_TILE_W] = self->w.flat;
+  a[O3_TILE_W_AT] = add(b, self->w.offset, times(b, point, plan->blocks * LANES * LANES));
+  a[O3_TILE_Y] = task->p.flat;
+  a[O3_TILE_Y_AT] = add(b, times(b, task->point, plan->chunk * LANES), times(b, from, LANES));
+  a[O3_TILE_Y_STEP] = o3_build_index(b, LANES);
+  a[O3_TILE_B] = self->w.flat;
+  a[O3_TILE_START] = o3_build_index(b, O3_TILE_ZERO);
+  a[O3_TILE_N2] = o3_build_index(b, plan->blocks);
+  a[O3_TILE_S2] = o3_build_index(b, plan->panel * LANES);
+  a[O3_TILE_N1] = a[O3_TILE_N0] = one;
+  a[O3_TILE_C] = a[O3_TILE_COLS] = o3_build_index(b, LANES);
+  return call_function(self, b, o3_tile_name(&tile), o3_tile_text(&tile), O3_TILE_ARGUMENTS, a);
+}
+
+static o3_status_t build_point(o3_builder_t *b, void *context, MlirValue point, const MlirValue *carried,
+                               MlirValue *next) {
+  task_t *task = context;
+  (void)carried, (void)next;
+  task->point = point;
+  o3_for_t loop = {.lower = o3_build_index(b, 0),
+                   .upper = task->count,
+                   .step = o3_build_index(b, task->self->plan.pixels),
+                   .body = call_product,
+                   .context = task};
+  return o3_build_for(b, &loop, NULL);
+}
+
+/* ---- Output ---- */
+
+typedef struct output {
+  const task_t *task;
+  place_t place;
+  const o3_blocked_side_t *side;
+  MlirValue row;
+} output_t;
+
+static void side_ivs(const output_t *out, const o3_blocked_side_t *side, o3_builder_t *b, MlirValue row,
+                     MlirValue column, MlirValue *ivs) {
+  const MlirValue at[] = {out->place.image, out->task->block, row, column, o3_build_index(b, 0)};
+  for (int d = 0; d < side->nest.num_dims; ++d) ivs[d] = at[4];
+  for (int d = 0; d < 5; ++d) {
+    if (side->dims[d] >= 0) ivs[side->dims[d]] = at[d];
+  }
+}
+
+static o3_status_t side_pixel(o3_builder_t *b, void *context, MlirValue column, const MlirValue *carried,
+                              MlirValue *next) {
+  const output_t *out = context;
+  const emitter_t *self = out->task->self;
+  o3_loops_frame_t frame = {.ranged = -1};
+  (void)carried, (void)next;
+  side_ivs(out, out->side, b, out->row, column, frame.ivs);
+  if (out->side->vectors)
+    return o3_blocked_side_vectors(out->side, b, self->output.lane, self->lanes, frame.ivs);
+  for (int d = 0; d < self->output.lane; ++d) {
+    if (out->side->dims[d] >= 0) frame.fixed[out->side->dims[d]] = true;
+  }
+  return o3_loops_build((o3_nest_t *)&out->side->nest, b, &frame);
+}
+
+/* From a tile's first row or column to its last one that the result has. */
+static MlirValue end_of(const output_t *out, o3_builder_t *b, MlirValue from, int dim) {
+  const emitter_t *self = out->task->self;
+  return least(b, add(b, from, o3_build_index(b, self->form->tile)), self->output.nest.size_values[dim]);
+}
+
+static o3_status_t side_row(o3_builder_t *b, void *context, MlirValue row, const MlirValue *carried,
+                            MlirValue *next) {
+  output_t *out = context;
+  (void)carried, (void)next;
+  out->row = row;
+  o3_for_t loop = {.lower = out->place.column,
+                   .upper = end_of(out, b, out->place.column, 3),
+                   .step = o3_build_index(b, 1),
+                   .body = side_pixel,
+                   .context = out};
+  return o3_build_for(b, &loop, NULL);
+}
+
+static o3_status_t build_side(output_t *out, o3_builder_t *b, const o3_blocked_side_t *side) {
+  out->side = side;
+  o3_for_t loop = {.lower = out->place.row,
+                   .upper = end_of(out, b, out->place.row, 2),
+                   .step = o3_build_index(b, 1),
+                   .body = side_row,
+                   .context = out};
+  return o3_build_for(b, &loop, NULL);
+}
+
+static MlirValue bias_address(const output_t *out, o3_builder_t *b) {
+  const emitter_t *self = out->task->self;
+  MlirValue ivs[O3_IR_MAX_RANK];
+  side_ivs(out, &self->before[0], b, out->place.row, out->place.column, ivs);
+  return o3_nest_address(&self->before[0].nest, self->bias, b, ivs);
+}
+
+static o3_status_t call_output(const output_t *out, o3_builder_t *b, MlirValue tile) {
+  const emitter_t *self = out->task->self;
+  const o3_nest_operand_t *y = self->output.y;
+  MlirValue a[O3_WINOGRAD_OUT_ARGUMENTS], zero = o3_build_index(b, 0), ivs[O3_IR_MAX_RANK];
+  for (int d = 0; d < self->output.nest.num_dims; ++d) ivs[d] = zero;
+  ivs[0] = out->place.image, ivs[1] = out->task->block, ivs[2] = out->place.row, ivs[3] = out->place.column;
+  a[O3_WINOGRAD_OUT_P] = out->task->p.flat;
+  a[O3_WINOGRAD_OUT_P_AT] = times(b, tile, LANES);
+  a[O3_WINOGRAD_OUT_P_POINT] = o3_build_index(b, self->plan.chunk * LANES);
+  a[O3_WINOGRAD_OUT_Y] = y->flat;
+  a[O3_WINOGRAD_OUT_Y_AT] = o3_nest_address(&self->output.nest, y, b, ivs);
+  a[O3_WINOGRAD_OUT_Y_ROW] = y->stride_values[2];
+  a[O3_WINOGRAD_OUT_B] = self->bias ? self->bias->flat : y->flat;
+  a[O3_WINOGRAD_OUT_B_AT] = self->bias ? bias_address(out, b) : zero;
+  a[O3_WINOGRAD_OUT_ROWS] = o3_build2(b, "arith.subi", self->output.nest.size_values[2], out->place.row);
+  a[O3_WINOGRAD_OUT_COLUMNS] =
+      o3_build2(b, "arith.subi", self->output.nest.size_values[3], out->place.column);
+  return call_transform(self, b, true, O3_WINOGRAD_OUT_ARGUMENTS, a);
+}
+
+static o3_status_t build_output(o3_builder_t *b, void *context, MlirValue tile, const MlirValue *carried,
+                                MlirValue *next) {
+  const task_t *task = context;
+  const emitter_t *self = task->self;
+  output_t out = {.task = task};
+  (void)carried, (void)next;
+  out.place = place_of(self, b, add(b, add(b, self->panel_from, task->chunk_from), tile));
+  for (int i = 0; i < self->num_before && self->start == O3_TILE_OLD; ++i)
+    O3_TRY(build_side(&out, b, &self->before[i]));
+  O3_TRY(call_output(&out, b, tile));
+  for (int i = 0; i < self->num_after; ++i) O3_TRY(build_side(&out, b, &self->after[i]));
+  return NULL;
+}
+
+/* ---- Tasks ---- */
+
+static MlirValue build_stack(const emitter_t *self, o3_builder_t *b) {
+  const int32_t none[2] = {0, 0};
+  int64_t floats = num_points(self) * self->plan.chunk * LANES;
+  return o3_build1_attrs(b, "memref.alloca", o3_memref_type(1, &floats, mlirF32TypeGet(b->context)),
+                         O3_NO_VALUES,
+                         O3_ATTRS({"alignment", o3_attr_i64(b->context, O3_CPU_ALIGNMENT)},
+                                  {"operandSegmentSizes", mlirDenseI32ArrayGet(b->context, 2, none)}));
+}
+
+static o3_status_t build_products(emitter_t *self, o3_builder_t *b) {
+  MlirValue at[2], zero;
+  const MlirValue sizes[2] = {self->panel_size, self->output.nest.size_values[self->output.block]};
+  const MlirValue steps[2] = {o3_build_index(b, self->plan.chunk), o3_build_index(b, 1)};
+  int64_t work = num_points(self) * self->plan.chunk * self->plan.blocks * LANES;
+  o3_builder_t in = o3_cpu_parallel(b, 2, sizes, steps, work, at);
+  task_t task = {.self = self, .chunk_from = at[0], .block = at[1]};
+  zero = o3_build_index(&in, 0);
+  task.count = least(&in, o3_build2(&in, "arith.subi", self->panel_size, at[0]), steps[0]);
+  read_view(&in, build_stack(self, &in), &task.p);
+  o3_for_t points = {.lower = zero,
+                     .upper = o3_build_index(&in, num_points(self)),
+                     .step = o3_build_index(&in, 1),
+                     .body = build_point,
+                     .context = &task};
+  O3_TRY(o3_build_for(&in, &points, NULL));
+  o3_for_t tiles = {.lower = zero,
+                    .upper = task.count,
+                    .step = o3_build_index(&in, 1),
+                    .body = build_output,
+                    .context = &task};
+  return o3_build_for(&in, &tiles, NULL);
+}
+
+static o3_status_t build_panel(o3_builder_t *b, void *context, MlirValue from, const MlirValue *carried,
+                               MlirValue *next) {
+  emitter_t *self = context;
+  (void)carried, (void)next;
+  self->panel_from = from;
+  self->panel_size =
+      least(b, o3_build2(b, "arith.subi", self->tiles, from), o3_build_index(b, self->plan.panel));
+  O3_TRY(build_input(self, b));
+  return build_products(self, b);
+}
+
+/* ---- The kernel ---- */
+
+static o3_status_t read_sides(const emitter_t *self, int count, const MlirOperation *ops,
+                              o3_blocked_side_t *sides) {
+  for (int i = 0; i < count; ++i) {
+    const char *why = o3_blocked_read_side(&self->output, ops[i], &sides[i]);
+    if (why)
+      return o3_status_create(O3_STATUS_INTERNAL,
+                              "op '%.*s' is in the kernel of a winograd convolution that cannot take it: %s",
+                              O3_STR_ARGS(o3_op_label(ops[i])), why);
+  }
+  return NULL;
+}
+
+/* A bias is the same for all images and pixels. */
+static void read_start(emitter_t *self) {
+  self->start = o3_blocked_read_start(&self->output, self->num_before, self->before, &self->bias);
+  static const int PIXELS[] = {0, 2, 3};
+  for (size_t i = 0; i < sizeof(PIXELS) / sizeof(PIXELS[0]) && self->bias; ++i) {
+    if (!o3_nest_uses(self->bias, self->before[0].dims[PIXELS[i]])) continue;
+    self->bias = NULL;
+    self->start = O3_TILE_OLD;
+  }
+}
+
+static o3_status_t read_kernel(emitter_t *self, const o3_winograd_kernel_t *kernel) {
+  self->form = o3_winograd_find(weight_dim(kernel->product, 1) - O3_WINOGRAD_TAPS + 1);
+  if (!self->form || !o3_winograd_read_output(kernel->output, &self->output))
+    return o3_status_create(O3_STATUS_INTERNAL, "op '%.*s' is no winograd convolution",
+                            O3_STR_ARGS(o3_op_label(kernel->output)));
+  O3_TRY(read_sides(self, kernel->num_before, kernel->before, self->before));
+  O3_TRY(read_sides(self, kernel->num_after, kernel->after, self->after));
+  int lanes = self->env->machine->vector_bytes / (int)sizeof(float);
+  self->lanes = lanes > LANES ? LANES : lanes;
+  self->plan = make_plan(self->env->machine, kernel->product);
+  read_start(self);
+  return NULL;
+}
+
+static void flatten(emitter_t *self, o3_builder_t *b, const o3_winograd_kernel_t *kernel, MlirValue scratch) {
+  MlirValue x = mlirOperationGetOperand(kernel->input, 0), one = o3_build_index(b, 1);
+  o3_halo_t halo;
+  bool bordered = !mlirOperationIsNull(kernel->border) && o3_halo_read(kernel->border, &halo);
+  if (bordered) {
+    x = halo.from;
+    self->lows[0] = halo.lows[2], self->lows[1] = halo.lows[3];
+  }
+  read_view(b, x, &self->x);
+  read_view(b, mlirOperationGetOperand(kernel->product, 1), &self->w);
+  read_view(b, scratch, &self->v);
+  o3_nest_flatten(&self->output.nest, b);
+  for (int i = 0; i < self->num_before; ++i) o3_nest_flatten(&self->before[i].nest, b);
+  for (int i = 0; i < self->num_after; ++i) o3_nest_flatten(&self->after[i].nest, b);
+  const MlirValue *sizes = self->output.nest.size_values;
+  MlirValue tile = o3_build_index(b, self->form->tile), around = o3_build_index(b, self->form->tile - 1);
+  self->rows = o3_build2(b, "arith.divui", add(b, sizes[2], around), tile);
+  self->columns = o3_build2(b, "arith.divui", add(b, sizes[3], around), tile);
+  self->rows = o3_build2(b, "arith.maxsi", self->rows, one);
+  self->columns = o3_build2(b, "arith.maxsi", self->columns, one);
+  self->tiles = mul(b, sizes[0], mul(b, self->rows, self->columns));
+}
+
+o3_status_t o3_winograd_emit(o3_pass_env_t *env, MlirModule module, const o3_winograd_kernel_t *kernel,
+                             MlirValue scratch) {
+  static _Thread_local emitter_t self;
+  self = (emitter_t){
+      .env = env, .module = module, .num_before = kernel->num_before, .num_after = kernel->num_after};
+  O3_TRY(read_kernel(&self, kernel));
+  MlirOperation last = kernel->num_after ? kernel->after[kernel->num_after - 1] : kernel->output;
+  o3_builder_t b = o3_builder_before(last);
+  flatten(&self, &b, kernel, scratch);
+  o3_for_t panels = {.lower = o3_build_index(&b, 0),
+                     .upper = self.tiles,
+                     .step = o3_build_index(&b, self.plan.panel),
+                     .body = build_panel,
+                     .context = &self};
+  return o3_build_for(&b, &panels, NULL);
+}

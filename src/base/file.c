@@ -64,6 +64,10 @@ void o3_file_unmap(o3_mapped_file_t *file) {
   *file = (o3_mapped_file_t){0};
 }
 
+void o3_file_release(const o3_mapped_file_t *file) {
+  if (file->size) (void)madvise((void *)(uintptr_t)file->data, file->size, MADV_DONTNEED); /* advice */
+}
+
 static bool write_all(int fd, const uint8_t *data, size_t size) {
   while (size > 0) {
     ssize_t written = write(fd, data, size);

@@ -16,6 +16,9 @@ typedef struct o3_mapped_file {
 /* NOT_FOUND or IO with the path and the system's reason. Refuses what is not a regular file. */
 o3_status_t o3_file_map(const char *path, o3_mapped_file_t *file) O3_MUST_USE;
 void o3_file_unmap(o3_mapped_file_t *file);
+/* Lets the system have the memory that holds what was read of the file; it is read again where it is needed.
+ */
+void o3_file_release(const o3_mapped_file_t *file);
 
 /* Replaces |path| by |size| bytes, through a temporary file in the same folder and rename. */
 o3_status_t o3_file_write(const char *path, const void *data, size_t size) O3_MUST_USE;

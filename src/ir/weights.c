@@ -2,6 +2,7 @@
  * came second under a taken name would be renamed behind our back. */
 #include "ir/weights.h"
 
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,7 @@ typedef struct entry {
   const void *data;
   size_t bytes;
   MlirAttribute attr;
+  bool intermediate, used; /* see o3_weights_drop_unused */
 } entry_t;
 
 struct o3_weights {
@@ -164,6 +166,11 @@ o3_status_t o3_weights_keep_file(o3_weights_t *self, o3_mapped_file_t *file) {
   return NULL;
 }
 
+void o3_weights_trim(const o3_weights_t *self) {
+  for (size_t i = 0; i < self->files.count; ++i) o3_file_release(self->files.items[i]);
+  malloc_trim(0);
+}
+
 /* ---- Reading ---- */
 
 static entry_t *find_entry(const o3_weights_t *self, MlirAttribute attr) {
@@ -177,6 +184,50 @@ static entry_t *find_entry(const o3_weights_t *self, MlirAttribute attr) {
 
 /* Only resources are worth printing to learn their name; dense attributes answer by themselves. */
 static bool holds_own_data(MlirAttribute attr) { return mlirAttributeIsADenseElements(attr); }
+
+/* ---- Dropping ---- */
+
+size_t o3_weights_count(const o3_weights_t *self) { return self->entries.count; }
+
+static o3_status_t mark_used(MlirOperation op, void *context) {
+  const o3_weights_t *self = context;
+  for (intptr_t i = 0; i < mlirOperationGetNumAttributes(op); ++i) {
+    MlirAttribute attr = mlirOperationGetAttribute(op, i).attribute;
+    entry_t *entry = mlirAttributeIsAElements(attr) && !holds_own_data(attr) ? find_entry(self, attr) : NULL;
+    if (entry) entry->used = true;
+  }
+  return NULL;
+}
+
+static void free_block(o3_weights_t *self, const void *data) {
+  for (size_t i = 0; i < self->blocks.count; ++i) {
+    if (self->blocks.items[i] != data) continue;
+    free(self->blocks.items[i]);
+    self->blocks.items[i] = self->blocks.items[--self->blocks.count];
+    return;
+  }
+}
+
+o3_status_t o3_weights_drop_unused(o3_weights_t *self, MlirModule module, size_t first) {
+  size_t kept = 0;
+  for (size_t i = 0; i < self->entries.count; ++i) {
+    entry_t *entry = self->entries.items[i];
+    entry->intermediate |= i >= first;
+    entry->used = false;
+  }
+  O3_TRY(o3_walk(mlirModuleGetOperation(module), mark_used, self));
+  for (size_t i = 0; i < self->entries.count; ++i) {
+    entry_t *entry = self->entries.items[i];
+    if (entry->used || !entry->intermediate) {
+      self->entries.items[kept++] = entry;
+    } else {
+      free_block(self, entry->data);
+      entry->data = NULL;
+    }
+  }
+  self->entries.count = kept;
+  return NULL;
+}
 
 const char *o3_weights_name(o3_weights_t *self, MlirAttribute attr) {
   if (holds_own_data(attr)) return NULL;

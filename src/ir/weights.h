@@ -33,6 +33,16 @@ void *o3_weights_alloc(o3_weights_t *weights, size_t bytes);
 /* Takes the mapping over; it is unmapped with the store. */
 o3_status_t o3_weights_keep_file(o3_weights_t *weights, o3_mapped_file_t *file) O3_MUST_USE;
 
+/* Constants that have been added so far and hold no data of their own. */
+size_t o3_weights_count(const o3_weights_t *weights);
+
+/* Constants from number |first| on are intermediate ones from now on. Frees the memory (of o3_weights_alloc)
+ * of all intermediate constants that no op of |module| has as an attribute; they are unknown then. */
+o3_status_t o3_weights_drop_unused(o3_weights_t *weights, MlirModule module, size_t first) O3_MUST_USE;
+
+/* Gives back memory that is not needed at once: what was read of kept files, and what was freed. */
+void o3_weights_trim(const o3_weights_t *weights);
+
 /* The bytes behind an elements attribute; splats are expanded, and i1 takes one byte each. The pointer lives
  * as long as the store. NULL when |attr| is no elements attribute of the store or memory is out. */
 const void *o3_weights_data(o3_weights_t *weights, MlirAttribute attr, size_t *bytes);

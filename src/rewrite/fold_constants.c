@@ -15,8 +15,8 @@
 /* Results up to this size are always worth it; larger ones when they are at most twice their operands. */
 enum { SMALL_RESULT_BYTES = 1 << 16 };
 /* What is computed at once is in memory twice. Of ops beyond this many bytes of results the next turn takes
- * care. */
-enum { TURN_BYTES = 64 << 20 };
+ * care; what it takes in, and made an earlier one, is freed. */
+enum { TURN_BYTES = 16 << 20 };
 
 static int64_t value_bytes(MlirValue value) {
   MlirType type = mlirValueGetType(value);
@@ -180,6 +180,15 @@ static o3_status_t evaluate(const folding_t *self) {
   return NULL;
 }
 
+/* Constants that only went into others keep their memory as long as they stand there. */
+static o3_status_t erase_unread(MlirOperation op, void *context) {
+  (void)context;
+  bool unread =
+      o3_op_is(op, "o3.constant") && mlirOpOperandIsNull(mlirValueGetFirstUse(mlirOperationGetResult(op, 0)));
+  if (unread) mlirOperationDestroy(op);
+  return NULL;
+}
+
 /* |more| is set when something was computed. */
 static o3_status_t fold_turn(o3_pass_env_t *env, MlirModule module, bool *more) {
   folding_t self = {.env = env,
@@ -196,6 +205,12 @@ static o3_status_t fold_turn(o3_pass_env_t *env, MlirModule module, bool *more) 
 
 o3_status_t o3_rewrite_fold_constants(o3_pass_env_t *env, MlirModule module) {
   bool more = env->evaluate != NULL;
-  while (more) O3_TRY(fold_turn(env, module, &more));
+  while (more) {
+    size_t first = o3_weights_count(env->weights);
+    O3_TRY(fold_turn(env, module, &more));
+    O3_TRY(o3_walk(mlirModuleGetOperation(module), erase_unread, NULL));
+    O3_TRY(o3_weights_drop_unused(env->weights, module, first));
+    o3_weights_trim(env->weights);
+  }
   return NULL;
 }

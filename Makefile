@@ -1,7 +1,7 @@
 # Short words for the scripts. BUILD is the build folder.
 BUILD ?= build
 export O3_BUILD = $(BUILD)
-.PHONY: all setup check demo lint format tidy bench fuzz install clean help
+.PHONY: all setup check check-gpu demo lint format tidy bench fuzz install clean help
 
 all: ## build the compiler, the tools and the unit tests (gcc, optimised, with line tables)
 	@scripts/build.sh
@@ -11,6 +11,11 @@ setup: ## install what is missing: Debian packages and a Python environment in b
 
 check: ## set up, build, and run every test that needs no GPU; SUITES="lint unit" runs some
 	@scripts/check.sh $(SUITES)
+
+check-gpu: ## set up, build, and run the numeric rows on the NVIDIA GPU in this machine; skips without one
+	@scripts/setup.sh
+	@scripts/build.sh
+	@O3_BUILD=$(abspath $(BUILD)) $(BUILD)/venv/bin/python test/gpu/gpu_cases.py check $(ROWS)
 
 demo: ## set up, build, and compile and run a sparse network
 	@scripts/setup.sh
@@ -42,4 +47,4 @@ clean: ## remove the build folder
 	rm -rf $(BUILD)
 
 help: ## list these targets
-	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/\1\t\2/p' Makefile | expand -t 12
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1\t\2/p' Makefile | expand -t 12

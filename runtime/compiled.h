@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define O3RT_FORMAT 2u /* bumped whenever a struct below changes */
+#define O3RT_FORMAT 3u /* bumped whenever a struct below changes */
 
 /* One dimension: |size| >= 0 is static; -1 is symbolic, and |symbol| is then the index of its name
  * in o3rt_model_t.symbols, or -1 when the size is known only after a run. An input's dimension with
@@ -70,6 +70,35 @@ typedef struct o3rt_code {
   o3rt_run_fn_t run;
 } o3rt_code_t;
 
+/* ---- Models that run on a GPU ---- */
+
+typedef struct o3rt_gpu_kernel {
+  const char *name;  /* in the card's code */
+  const char *label; /* the model's nodes in it, for messages */
+} o3rt_gpu_kernel_t;
+
+/* A weight that the card reads: it is copied to |offset| in one block of memory. */
+typedef struct o3rt_gpu_weight {
+  const void *data;
+  int64_t bytes, offset;
+} o3rt_gpu_weight_t;
+
+typedef struct o3rt_gpu {
+  const char *ptx;   /* NUL-terminated */
+  const void *cubin; /* machine code; NULL when the library has none */
+  int32_t sm;        /* 90: what the code was made for; cards of a later minor version run the cubin too */
+  int32_t specific;  /* 1: no other card runs any of it */
+  int32_t num_kernels, num_weights, num_messages;
+  int32_t replayable; /* 1: what a run launches depends on shapes alone */
+  const o3rt_gpu_kernel_t *kernels;
+  const o3rt_gpu_weight_t *weights;
+  int64_t weight_bytes;
+  const char *const *messages; /* of checks in kernels: the error word holds 1 + the number of one */
+  const uint8_t *host_inputs, *host_outputs; /* 1 for each that compiled code has in host memory */
+} o3rt_gpu_t;
+
+typedef struct o3rt_driver o3rt_driver_t; /* runtime/session.h */
+
 typedef struct o3rt_model {
   uint32_t format;         /* O3RT_FORMAT */
   uint32_t opt_level;      /* 0..3 */
@@ -88,7 +117,9 @@ typedef struct o3rt_model {
   const o3rt_kernel_t *kernels; /* |num_kernels| of them */
   int32_t num_kernels;
   int32_t num_codes; /* 0: |run| is the only one; else a session takes the first whose features there are */
-  const o3rt_code_t *codes; /* the best first; the last is |run|, with |cpu_features| */
+  const o3rt_code_t *codes;    /* the best first; the last is |run|, with |cpu_features| */
+  const o3rt_gpu_t *gpu;       /* NULL: a model that runs on the CPU */
+  const o3rt_driver_t *driver; /* NULL, or how its card is talked to */
 } o3rt_model_t;
 
 /* CPU features: F(enumerator, bit, LLVM's feature name). */
@@ -135,5 +166,29 @@ void o3rt_kernel_begin(o3rt_session_t *session, int32_t kernel, int64_t operatio
 typedef void (*o3rt_body_fn_t)(void *context, int64_t begin, int64_t end);
 void o3rt_parallel_for(o3rt_session_t *session, o3rt_body_fn_t body, void *context, int64_t count,
                        int64_t grain);
+
+/* ---- What the host's code of a GPU model may call; pointers into the card's memory are opaque to it ---- */
+
+/* As o3rt_arena, o3rt_alloc and o3rt_free, in the card's memory; 256-byte aligned. */
+void *o3rt_gpu_arena(o3rt_session_t *session, int64_t bytes);
+void *o3rt_gpu_alloc(o3rt_session_t *session, int64_t bytes);
+void o3rt_gpu_free(o3rt_session_t *session, void *memory);
+/* The block that holds the weights. */
+void *o3rt_gpu_weights(o3rt_session_t *session);
+/* An int32_t on the card, 0 at the start of a run; see o3rt_gpu_t.messages. */
+void *o3rt_gpu_error_word(o3rt_session_t *session);
+/* Copies, in order with launches; the data is there when the call returns. */
+void o3rt_gpu_to_host(o3rt_session_t *session, void *host, const void *device, int64_t bytes);
+void o3rt_gpu_to_device(o3rt_session_t *session, void *device, const void *host, int64_t bytes);
+/* Encodes a 128-byte tensor map over |device| at |map|. |spec|: CUtensorMapDataType, rank, bytes of swizzle,
+ * then rank sizes (elements, contiguous one first), rank strides (bytes; the first is not used), rank sizes
+ * of the box. */
+void o3rt_gpu_tensor_map(o3rt_session_t *session, void *map, const void *device, const int64_t *spec);
+/* Launches kernel number |kernel|. |words|: 3 sizes of the grid, 3 of a block, bytes of dynamic shared
+ * memory, 3 of a cluster, then |num_arguments| arguments of up to 8 bytes each; of those whose bit is set in
+ * |maps| the word is the address of a tensor map, which is passed by value. A grid of 0 blocks is none. Does
+ * not return on failure. */
+void o3rt_gpu_launch(o3rt_session_t *session, int32_t kernel, const int64_t *words, int32_t num_arguments,
+                     uint64_t maps);
 
 #endif

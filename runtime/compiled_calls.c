@@ -2,7 +2,7 @@
  * buffer belongs to the session. */
 #include "session.h"
 
-static _Noreturn void escape(o3rt_session_t *session, o3_code_t code) {
+void o3rt_session_escape(o3rt_session_t *session, o3_code_t code) {
   session->failure = code;
   longjmp(session->escape, 1);
 }
@@ -12,7 +12,7 @@ static _Noreturn void fail_out_of_memory(o3rt_session_t *session, const char *wh
     o3rt_text_printf(&session->error, "%s would take more than 2^63 bytes", what);
   else
     o3rt_text_printf(&session->error, "out of memory: %s takes %lld bytes", what, (long long)bytes);
-  escape(session, O3_ERROR_OUT_OF_MEMORY);
+  o3rt_session_escape(session, O3_ERROR_OUT_OF_MEMORY);
 }
 
 void *o3rt_arena(o3rt_session_t *session, int64_t bytes) {
@@ -31,7 +31,7 @@ void o3rt_free(o3rt_session_t *session, void *memory) { o3rt_memory_free(&sessio
 
 void o3rt_fail(o3rt_session_t *session, const char *message) {
   o3rt_text_printf(&session->error, "%s", message);
-  escape(session, O3_ERROR_RUN);
+  o3rt_session_escape(session, O3_ERROR_RUN);
 }
 
 void o3rt_kernel_begin(o3rt_session_t *session, int32_t kernel, int64_t operations, int64_t bytes) {

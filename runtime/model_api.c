@@ -100,7 +100,9 @@ static const char *session_code(const o3_session_t *session) {
 }
 
 static size_t session_memory(const o3_session_t *session) {
-  return o3rt_memory_bytes(&((const o3rt_session_t *)session)->memory);
+  const o3rt_session_t *it = (const o3rt_session_t *)session;
+  const o3rt_driver_t *driver = it->compiled->driver;
+  return o3rt_memory_bytes(&it->memory) + (driver ? driver->memory(it) : 0);
 }
 
 const o3_model_api_t o3rt_api = {

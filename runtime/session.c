@@ -77,7 +77,7 @@ static bool check_options(const o3_session_options_t *options, o3rt_text_t *erro
 
 static o3_code_t start_pool(o3rt_session_t *session, const o3_session_options_t *options,
                             o3rt_text_t *error) {
-  int32_t threads = options->threads ? options->threads : o3rt_cpu_count();
+  int32_t threads = session->compiled->driver ? 1 : options->threads ? options->threads : o3rt_cpu_count();
   int32_t spin_us = options->spin_us == 0 ? DEFAULT_SPIN_US : options->spin_us < 0 ? 0 : options->spin_us;
   if (threads == 0) {
     o3rt_text_printf(error, "the system does not tell how many CPUs this process may use: set threads");
@@ -115,7 +115,11 @@ static o3_code_t init_session(o3rt_session_t *session, const o3_session_options_
   session->symbols = calloc(num_symbols, sizeof *session->symbols);
   session->inputs = create_memrefs(compiled->inputs, compiled->num_inputs);
   session->outputs = create_memrefs(compiled->outputs, compiled->num_outputs);
-  if (session->symbols && session->inputs && session->outputs) return start_pool(session, options, error);
+  if (session->symbols && session->inputs && session->outputs) {
+    o3_code_t code = start_pool(session, options, error);
+    const o3rt_driver_t *driver = compiled->driver;
+    return code == O3_OK && driver ? driver->open(session, options, error) : code;
+  }
   o3rt_text_printf(error, "out of memory");
   return O3_ERROR_OUT_OF_MEMORY;
 }
@@ -147,6 +151,7 @@ o3_code_t o3rt_session_create(const o3_model_t *model, const o3_session_options_
 
 void o3rt_session_destroy(o3_session_t *base) {
   o3rt_session_t *session = (o3rt_session_t *)base;
+  if (session->compiled->driver) session->compiled->driver->close(session);
   o3rt_pool_destroy(session->pool);
   o3rt_memory_deinit(&session->memory);
   o3rt_profile_destroy(session->profile);
@@ -215,20 +220,26 @@ static void hand_out(o3rt_session_t *session, o3_tensor_t *outputs) {
   }
 }
 
+static o3_code_t run_on_cpu(o3rt_session_t *session, o3_tensor_t *outputs) {
+  o3_code_t code = run_compiled(session);
+  if (code != O3_OK) return code;
+  if (!o3rt_results_check(session, outputs)) return O3_ERROR_INVALID_ARGUMENT;
+  code = stage_results(session);
+  if (code == O3_OK) hand_out(session, outputs);
+  return code;
+}
+
 o3_code_t o3rt_session_run(o3_session_t *base, const o3_tensor_t *inputs, int32_t num_inputs,
                            o3_tensor_t *outputs, int32_t num_outputs) {
   o3rt_session_t *session = (o3rt_session_t *)base;
+  const o3rt_driver_t *driver = session->compiled->driver;
   o3rt_text_clear(&session->error);
   if (!o3rt_inputs_bind(session, inputs, num_inputs) || !o3rt_outputs_check(session, outputs, num_outputs) ||
       !check_guards(session))
     return O3_ERROR_INVALID_ARGUMENT;
   o3rt_memory_recycle(&session->memory);
   if (session->profile) o3rt_profile_start(session->profile);
-  o3_code_t code = run_compiled(session);
+  o3_code_t code = driver ? driver->run(session, inputs, outputs) : run_on_cpu(session, outputs);
   if (session->profile) o3rt_profile_end(session->profile);
-  if (code != O3_OK) return code;
-  if (!o3rt_results_check(session, outputs)) return O3_ERROR_INVALID_ARGUMENT;
-  code = stage_results(session);
-  if (code == O3_OK) hand_out(session, outputs);
   return code;
 }

@@ -12,6 +12,17 @@
 #include "session_memory.h"
 #include "thread_pool.h"
 
+/* How a card is talked to: what a session of a GPU model does in place of the CPU's. */
+struct o3rt_driver {
+  o3_code_t (*open)(o3rt_session_t *session, const o3_session_options_t *options, o3rt_text_t *error);
+  void (*close)(o3rt_session_t *session); /* also after a failed open */
+  /* Inputs and outputs are checked, guards hold; the outputs are touched only when nothing can fail any more.
+   */
+  o3_code_t (*run)(o3rt_session_t *session, const o3_tensor_t *inputs, o3_tensor_t *outputs);
+  size_t (*memory)(const o3rt_session_t *session); /* bytes on the card */
+};
+extern const o3rt_driver_t o3rt_cuda_driver;
+
 struct o3rt_session {
   o3_session_t base; /* first: users hold a pointer to it */
   const o3rt_model_t *compiled;
@@ -25,7 +36,11 @@ struct o3rt_session {
   o3_code_t failure;
   o3rt_text_t error;
   o3rt_profile_t *profile; /* NULL: off */
+  void *device;            /* the driver's own; NULL on a CPU */
 };
+
+/* Leaves compiled code: the run ends with |code|, session->error tells why. */
+_Noreturn void o3rt_session_escape(o3rt_session_t *session, o3_code_t code);
 
 /* The table that every model points to; the compiler emits {&o3rt_api, &o3rt_compiled_model}. */
 extern const o3_model_api_t o3rt_api;

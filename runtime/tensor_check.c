@@ -182,6 +182,19 @@ static bool check_place(const subject_t *subject, size_t bytes) {
   return false;
 }
 
+// Memory of a card is the driver's to judge; a model of the CPU reaches none.
+static bool check_kind_of_place(const subject_t *subject) {
+  const o3rt_model_t *compiled = subject->session->compiled;
+  int32_t place = (int32_t)subject->given->place;
+  if (place == O3_HOST || (place == O3_DEVICE && compiled->driver)) return true;
+  o3rt_text_t *error = begin_error(subject);
+  if (place == O3_DEVICE)
+    o3rt_text_printf(error, " lies on a device, the model runs on the CPU (%s)", compiled->target);
+  else
+    o3rt_text_printf(error, " has place %d, places are 0 (host) and 1 (device)", place);
+  return false;
+}
+
 static bool check_data(const subject_t *subject, size_t bytes) {
   size_t element = o3rt_dtype_bytes(subject->spec->dtype);
   if (bytes > 0 && !subject->given->data) {
@@ -198,7 +211,7 @@ static bool check_data(const subject_t *subject, size_t bytes) {
 
 // Compiled code reads a boolean as one bit of its byte.
 static bool check_booleans(const subject_t *subject, size_t bytes) {
-  if (subject->spec->dtype != O3_BOOL) return true;
+  if (subject->spec->dtype != O3_BOOL || subject->given->place != O3_HOST) return true;
   const uint8_t *values = subject->given->data;
   uint8_t bits = 0;
   for (size_t i = 0; i < bytes; ++i) bits |= values[i];
@@ -230,8 +243,9 @@ bool o3rt_inputs_bind(o3rt_session_t *session, const o3_tensor_t *inputs, int32_
   for (int32_t i = 0; i < num_inputs; ++i) {
     const subject_t subject = {session, true, &compiled->inputs[i], &inputs[i]};
     size_t bytes;
-    if (!check_dtype(&subject) || !check_rank(&subject) || !check_dims(&subject) ||
-        !measure(&subject, &bytes) || !check_data(&subject, bytes) || !check_booleans(&subject, bytes))
+    if (!check_kind_of_place(&subject) || !check_dtype(&subject) || !check_rank(&subject) ||
+        !check_dims(&subject) || !measure(&subject, &bytes) || !check_data(&subject, bytes) ||
+        !check_booleans(&subject, bytes))
       return false;
     fill_memref(&subject, session->inputs[i]);
   }
@@ -259,6 +273,7 @@ bool o3rt_outputs_check(o3rt_session_t *session, const o3_tensor_t *outputs, int
   for (int32_t i = 0; i < num_outputs; ++i) {
     const subject_t subject = {session, false, &compiled->outputs[i], &outputs[i]};
     size_t bytes;
+    if (!check_kind_of_place(&subject)) return false;
     if (!outputs[i].data) continue;
     if (!check_dtype(&subject) || !check_rank(&subject) || !check_dims(&subject) ||
         !measure(&subject, &bytes) || !check_place(&subject, bytes) || !check_apart(&subject, outputs, bytes))

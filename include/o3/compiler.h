@@ -38,8 +38,8 @@ typedef struct o3_compile_shape {
 /* All pointers are borrowed for the time of the call. Zero and NULL mean the default. */
 typedef struct o3_compile_options {
   const char *model;  /* path: .onnx, or .mlir (a dump of a stage, or hand-written) */
-  const char *output; /* path: .so, .a (a .h is written beside it), .o, .ll or .mlir; "-" is stdout for the
-                         latter two. Default: the model's base name in the current folder, with the ending
+  const char *output; /* path: .so, .a (a .h is written beside it), .o, .ll, .ptx or .mlir; "-" is stdout for
+                         the latter two. Default: the model's base name in the current folder, with the ending
                          that fits what is asked for: .so, or .mlir for |emit| and |stop_after| */
   const char *target; /* "cpu", the default, is this machine; see o3_compile_target */
   int32_t opt_level;  /* 0..3 */

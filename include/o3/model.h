@@ -27,7 +27,7 @@
 extern "C" {
 #endif
 
-#define O3_MODEL_ABI 2u
+#define O3_MODEL_ABI 3u
 #define O3_MAX_RANK  16
 
 typedef enum o3_code {
@@ -58,6 +58,9 @@ typedef enum o3_dtype {
 typedef struct o3_model o3_model_t;
 typedef struct o3_session o3_session_t;
 
+/* Whose memory a tensor lies in. */
+typedef enum o3_place { O3_HOST = 0, O3_DEVICE = 1 /* the GPU's, in GPU models */ } o3_place_t;
+
 /* A tensor in memory: row-major, contiguous, the first element at |data|, whose address is a multiple of the
  * element's size. |data| may be NULL when a dimension is 0. Rank 0 is a scalar, one element. */
 typedef struct o3_tensor {
@@ -65,6 +68,7 @@ typedef struct o3_tensor {
   o3_dtype_t dtype;
   int32_t rank;
   int64_t shape[O3_MAX_RANK]; /* sizes of the first |rank| dimensions */
+  o3_place_t place;           /* of |data|; of an output without, where the caller wants it */
 } o3_tensor_t;
 
 /* What the model expects or gives. */
@@ -106,6 +110,10 @@ typedef struct o3_kernel_sample {
 typedef struct o3_session_options {
   int32_t threads; /* the caller included; 0: one for each CPU that the process may use; at most 1024 */
   int32_t spin_us; /* how long an idle thread spins before it sleeps, in microseconds; 0: 50; -1: never */
+  int32_t device;  /* GPU models: which card, 0 being the driver's first */
+  void *stream; /* GPU models: a CUstream of that card's primary context, in which runs happen; NULL: one of
+                   the session's own. In a stream of the caller's a run whose outputs all stay on the card
+                   returns before they are ready */
 } o3_session_options_t;
 
 /* The table behind a model. Use the functions below. |abi| is O3_MODEL_ABI of the header that the model was

@@ -13,6 +13,7 @@ typedef enum o3_output_kind {
   O3_OUTPUT_ARCHIVE,
   O3_OUTPUT_OBJECT,
   O3_OUTPUT_LLVM_IR,
+  O3_OUTPUT_PTX,
   O3_OUTPUT_MLIR
 } o3_output_kind_t;
 

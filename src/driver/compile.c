@@ -252,11 +252,12 @@ static o3_status_t write_module(const compilation_t *c) {
   return status;
 }
 
-static o3_status_t write_llvm_ir(compilation_t *c) {
-  o3_artifact_t ir = {0};
-  O3_TRY(c->plan.target->emit_llvm_ir(&c->env, c->module, &ir));
-  o3_status_t status = write_text(c, ir.data, ir.size);
-  free(ir.data);
+static o3_status_t write_code_text(compilation_t *c,
+                                   o3_status_t (*emit)(o3_pass_env_t *, MlirModule, o3_artifact_t *)) {
+  o3_artifact_t text = {0};
+  O3_TRY(emit(&c->env, c->module, &text));
+  o3_status_t status = write_text(c, text.data, text.size);
+  free(text.data);
   return status;
 }
 
@@ -327,7 +328,8 @@ static o3_status_t run_stages(compilation_t *c) {
   if (o3_interface_is_recorded(c->module) && !c->interface.symbols)
     O3_TRY(o3_interface_read(c->arena, c->module, &c->interface));
   if (c->plan.kind == O3_OUTPUT_MLIR) return write_module(c);
-  if (c->plan.kind == O3_OUTPUT_LLVM_IR) return write_llvm_ir(c);
+  if (c->plan.kind == O3_OUTPUT_LLVM_IR) return write_code_text(c, c->plan.target->emit_llvm_ir);
+  if (c->plan.kind == O3_OUTPUT_PTX) return write_code_text(c, c->plan.target->emit_ptx);
   return NULL;
 }
 

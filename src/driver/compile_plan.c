@@ -66,11 +66,8 @@ static o3_status_t plan_stages(o3_plan_t *plan) {
 static const struct {
   const char *ending;
   o3_output_kind_t kind;
-} OUTPUTS[] = {{".so", O3_OUTPUT_LIBRARY},
-               {".a", O3_OUTPUT_ARCHIVE},
-               {".o", O3_OUTPUT_OBJECT},
-               {".ll", O3_OUTPUT_LLVM_IR},
-               {".mlir", O3_OUTPUT_MLIR}};
+} OUTPUTS[] = {{".so", O3_OUTPUT_LIBRARY}, {".a", O3_OUTPUT_ARCHIVE}, {".o", O3_OUTPUT_OBJECT},
+               {".ll", O3_OUTPUT_LLVM_IR}, {".ptx", O3_OUTPUT_PTX},   {".mlir", O3_OUTPUT_MLIR}};
 enum { NUM_OUTPUTS = sizeof(OUTPUTS) / sizeof(OUTPUTS[0]) };
 
 static o3_status_t kind_of(const char *output, o3_output_kind_t *kind) {
@@ -81,7 +78,7 @@ static o3_status_t kind_of(const char *output, o3_output_kind_t *kind) {
   }
   return o3_status_create(
       O3_STATUS_INVALID_ARGUMENT,
-      "output '%s': its ending must be .so, .a, .o, .ll or .mlir, which says what is written", output);
+      "output '%s': its ending must be .so, .a, .o, .ll, .ptx or .mlir, which says what is written", output);
 }
 
 /* A shorter road is enough for text: nothing is made that is not asked for. */
@@ -118,8 +115,11 @@ static o3_status_t plan_output(o3_arena_t *arena, o3_plan_t *plan) {
   plan->kind = O3_OUTPUT_MLIR;
   if (!plan->to_stdout) O3_TRY(kind_of(plan->output, &plan->kind));
   O3_TRY(check_not_model(plan));
-  if (partial || plan->kind == O3_OUTPUT_MLIR || plan->kind == O3_OUTPUT_LLVM_IR)
-    return plan_text_output(plan, partial);
+  if (plan->kind == O3_OUTPUT_PTX && !plan->target->emit_ptx)
+    return o3_status_create(O3_STATUS_INVALID_ARGUMENT, "output '%s': target '%s' is no NVIDIA GPU",
+                            plan->output, plan->target->name);
+  bool text = plan->kind == O3_OUTPUT_MLIR || plan->kind == O3_OUTPUT_LLVM_IR || plan->kind == O3_OUTPUT_PTX;
+  if (partial || text) return plan_text_output(plan, partial);
   return NULL;
 }
 

@@ -220,3 +220,15 @@ char *o3_ir_print(MlirOperation op) {
   if (text.failed) o3_strbuf_deinit(&text);
   return text.text;
 }
+
+char *o3_ir_print_plain(MlirOperation op) {
+  o3_strbuf_t text = O3_STRBUF_INIT;
+  MlirOpPrintingFlags flags = mlirOpPrintingFlagsCreate();
+  mlirOpPrintingFlagsUseLocalScope(flags);
+  mlirOpPrintingFlagsPrintGenericOpForm(flags);
+  mlirOpPrintingFlagsAssumeVerified(flags);
+  mlirOperationPrintWithFlags(op, flags, append_text, &text);
+  mlirOpPrintingFlagsDestroy(flags);
+  if (text.failed) o3_strbuf_deinit(&text);
+  return text.text;
+}

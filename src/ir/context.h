@@ -31,4 +31,8 @@ o3_status_t o3_ir_parse(MlirContext context, const char *text, size_t length, co
 /* The module's text, locations included, data of big constants left out; malloc'ed. */
 char *o3_ir_print(MlirOperation op);
 
+/* The op's text in generic form without locations, whether it is in a module or not; malloc'ed. Ops of the
+ * same text do the same. */
+char *o3_ir_print_plain(MlirOperation op);
+
 #endif

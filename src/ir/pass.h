@@ -31,6 +31,7 @@ typedef struct o3_kernel_support {
    * and run in its kernel; their number, 0 when it is none. Epilogues of |output| are asked for as of
    * products. NULL: the target has no such kernel. */
   int (*winograd)(MlirOperation output, MlirOperation members[O3_KERNEL_MAX_CHAIN]);
+  bool channel_blocks; /* whether products run on channels in blocks, which the layout pass makes */
 } o3_kernel_support_t;
 
 /* What a target tells passes about the machine; bytes. See src/target/target.h for where it comes from. */
@@ -41,6 +42,7 @@ typedef struct o3_machine {
   int vector_registers;
   int64_t l1_bytes, l2_bytes, l3_bytes;
   const o3_kernel_support_t *kernels;
+  const struct o3_gpu *gpu; /* schedule/gpu.h: the card that kernels run on, the rest is its host; or NULL */
 } o3_machine_t;
 
 /* Runs a normalized module whose @main has no arguments and gives its results as elements attributes of the

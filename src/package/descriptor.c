@@ -127,28 +127,31 @@ static LLVMValueRef compiled_model(const emitter_t *e, const o3_descriptor_t *d)
   const char *suffix = d->num_codes ? d->codes[d->num_codes - 1].suffix : "";
   LLVMValueRef run = entry(e, "o3m_run", suffix);
   LLVMValueRef check = face->num_guards ? entry(e, "o3m_check", suffix) : LLVMConstNull(e->ptr);
-  LLVMValueRef fields[] = {int32(e, O3RT_FORMAT),
-                           int32(e, d->opt_level),
-                           text(e, d->name),
-                           text(e, d->target),
-                           text(e, d->build_id),
-                           text(e, d->producer),
-                           int64(e, d->cpu_features),
-                           int64(e, d->constant_bytes),
-                           int32(e, face->num_inputs),
-                           int32(e, face->num_outputs),
-                           int32(e, face->num_symbols),
-                           int32(e, face->num_guards),
-                           tensors(e, face->inputs, face->num_inputs),
-                           tensors(e, face->outputs, face->num_outputs),
-                           texts(e, face->symbols, face->num_symbols),
-                           texts(e, face->guards, face->num_guards),
-                           check,
-                           run,
-                           kernels(e, d->kernels),
-                           int32(e, d->kernels->count),
-                           int32(e, d->num_codes),
-                           codes(e, d)};
+  LLVMValueRef fields[] = {
+      int32(e, O3RT_FORMAT),
+      int32(e, d->opt_level),
+      text(e, d->name),
+      text(e, d->target),
+      text(e, d->build_id),
+      text(e, d->producer),
+      int64(e, d->cpu_features),
+      int64(e, d->constant_bytes),
+      int32(e, face->num_inputs),
+      int32(e, face->num_outputs),
+      int32(e, face->num_symbols),
+      int32(e, face->num_guards),
+      tensors(e, face->inputs, face->num_inputs),
+      tensors(e, face->outputs, face->num_outputs),
+      texts(e, face->symbols, face->num_symbols),
+      texts(e, face->guards, face->num_guards),
+      check,
+      run,
+      kernels(e, d->kernels),
+      int32(e, d->kernels->count),
+      int32(e, d->num_codes),
+      codes(e, d),
+      d->on_gpu ? hidden_external(e, "o3m_gpu", e->i32) : LLVMConstNull(e->ptr),
+      d->on_gpu ? hidden_external(e, "o3rt_cuda_driver", e->i32) : LLVMConstNull(e->ptr)};
   for (size_t i = 0; i < COUNT(fields); ++i)
     if (!fields[i]) return NULL;
   return record(e, fields, COUNT(fields));

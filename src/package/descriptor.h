@@ -21,6 +21,7 @@ typedef struct o3_descriptor {
   uint64_t constant_bytes;
   int num_codes; /* 0: one kind of code, whose entries have no suffix */
   const o3_code_row_t *codes;
+  bool on_gpu; /* refers to o3m_gpu (o3rt_gpu_t), which the code's object defines, and to o3rt_cuda_driver */
 } o3_descriptor_t;
 
 /* INVALID_ARGUMENT unless |prefix| is a C identifier. */

@@ -107,7 +107,8 @@ o3_status_t o3_package(o3_pass_env_t *env, MlirModule module, const o3_package_t
                                 .producer = PRODUCER,
                                 .opt_level = env->opt_level,
                                 .cpu_features = package->target->cpu_features,
-                                .constant_bytes = weights.total_bytes};
+                                .constant_bytes = weights.total_bytes,
+                                .on_gpu = env->machine && env->machine->gpu};
   O3_TRY(list_codes(env->arena, package->target, &descriptor));
   O3_TRY(o3_descriptor_write(o3_workspace_path(workspace, O3_WORK_FILE_DESCRIPTOR), &descriptor));
   o3_link_t link = package->link;

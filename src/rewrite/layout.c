@@ -53,6 +53,7 @@ o3_status_t o3_rewrite_layout(o3_pass_env_t *env, MlirModule module) {
   MlirOperation main = o3_module_func(module, "main");
   if (mlirOperationIsNull(main))
     return o3_status_create(O3_STATUS_INVALID_MODEL, "the module has no function @main");
+  if (!env->machine->kernels->channel_blocks) return NULL;
   o3_layout_t self = {.env = env,
                       .context = env->context,
                       .num_symbols = count_symbols(main),

@@ -44,6 +44,8 @@ struct o3_target {
   /* An ELF object of a module in the llvm stage: defines o3m_run and o3m_check (o3rt_run_fn_t,
    * o3rt_check_fn_t; hidden), refers to the weights by the symbols o3w_<name>. */
   o3_status_t (*emit_object)(o3_pass_env_t *env, MlirModule module, o3_artifact_t *artifact);
+  /* PTX text of the kernels of a module in the llvm stage; NULL for targets that are no NVIDIA GPU. */
+  o3_status_t (*emit_ptx)(o3_pass_env_t *env, MlirModule module, o3_artifact_t *artifact);
 };
 
 /* The target called |name|; UNSUPPORTED with the list of targets that exist. "cpu" is this machine. */

@@ -20,7 +20,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 BUILD = os.environ.get("O3_BUILD", os.path.join(ROOT, "build"))
 
 MAX_RANK = 16
-ABI = 2
+ABI = 3
 # o3_dtype_t, which has ONNX's numbers.
 DTYPES = {1: np.float32, 2: np.uint8, 3: np.int8, 4: np.uint16, 5: np.int16, 6: np.int32, 7: np.int64, 9: np.bool_,
           10: np.float16, 11: np.float64, 12: np.uint32, 13: np.uint64, 16: ml_dtypes.bfloat16}
@@ -38,7 +38,7 @@ class O3Error(Exception):
 
 class Tensor(ctypes.Structure):
     _fields_ = [("data", ctypes.c_void_p), ("dtype", ctypes.c_int), ("rank", ctypes.c_int32),
-                ("shape", ctypes.c_int64 * MAX_RANK)]
+                ("shape", ctypes.c_int64 * MAX_RANK), ("place", ctypes.c_int)]
 
 
 class TensorInfo(ctypes.Structure):
@@ -53,7 +53,8 @@ class ModelInfo(ctypes.Structure):
 
 
 class SessionOptions(ctypes.Structure):
-    _fields_ = [("threads", ctypes.c_int32), ("spin_us", ctypes.c_int32)]
+    _fields_ = [("threads", ctypes.c_int32), ("spin_us", ctypes.c_int32), ("device", ctypes.c_int32),
+                ("stream", ctypes.c_void_p)]
 
 
 POINTER = ctypes.c_void_p
@@ -151,7 +152,7 @@ class Model:
 class Session:
     def __init__(self, model, threads, spin_us):
         self.model, self.pointer = model, POINTER()
-        options = SessionOptions(threads, spin_us)
+        options = SessionOptions(threads=threads, spin_us=spin_us)
         code = model.api.session_create(model.pointer, ctypes.byref(options), ctypes.byref(self.pointer))
         if code:
             raise O3Error(CODES[code], model.api.last_error().decode())

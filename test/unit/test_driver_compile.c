@@ -167,7 +167,7 @@ static void wrong_options_are_refused(void **state) {
       {{.model = NULL}, invalid, "no model is given"},
       {{.model = missing}, O3_STATUS_NOT_FOUND, "missing.onnx' does not exist"},
       {{.model = "net.pt"}, unsupported, "model 'net.pt': its ending must be .onnx or .mlir"},
-      {{.model = f->model, .target = "volta"}, unsupported, "volta"},
+      {{.model = f->model, .target = "pascal"}, unsupported, "pascal"},
       {{.model = f->model, .opt_level = 4}, invalid, "opt level 4 is not one of 0, 1, 2, 3"},
       {{.model = f->model, .threads = -1}, invalid, "-1 threads"},
       {{.model = f->model, .sparse_format = "nm-2:4"},

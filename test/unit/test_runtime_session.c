@@ -500,7 +500,7 @@ static void test_create_errors(void **state) {
   o3rt_model_t other = kDoubleCompiled;
   other.format = 77;
   expect_refused(&other, NULL, O3_ERROR_UNSUPPORTED,
-                 "model 'double' has format 77, the runtime linked into it has 2: models of two compiler "
+                 "model 'double' has format 77, the runtime linked into it has 3: models of two compiler "
                  "versions were mixed in one static link");
 }
 

@@ -94,9 +94,10 @@ static void test_shapes(void **state) {
   float data[6] = {0};
   o3_comparison_t c;
   const o3_tolerance_t tolerance = O3_TOLERANCE_INIT;
-  const o3_tensor_t a = {data, O3_FLOAT32, 2, {2, 3}}, b = {data, O3_FLOAT32, 2, {3, 2}},
-                    flat = {data, O3_FLOAT32, 1, {6}};
-  const o3_tensor_t other = {data, O3_INT32, 2, {2, 3}}, empty = {data, O3_FLOAT32, 2, {0, 3}};
+  const o3_tensor_t a = {data, O3_FLOAT32, 2, {2, 3}, O3_HOST}, b = {data, O3_FLOAT32, 2, {3, 2}, O3_HOST},
+                    flat = {data, O3_FLOAT32, 1, {6}, O3_HOST};
+  const o3_tensor_t other = {data, O3_INT32, 2, {2, 3}, O3_HOST},
+                    empty = {data, O3_FLOAT32, 2, {0, 3}, O3_HOST};
   assert_null(o3_tensorio_compare(&a, &b, &tolerance, &c));
   assert_true(!c.ok && c.same_type && !c.same_shape);
   assert_null(o3_tensorio_compare(&a, &flat, &tolerance, &c));
@@ -105,7 +106,7 @@ static void test_shapes(void **state) {
   assert_true(!c.ok && !c.same_type && c.same_shape);
   assert_null(o3_tensorio_compare(&empty, &empty, &tolerance, &c));
   assert_true(c.ok && c.count == 0 && c.worst == -1);
-  const o3_tensor_t bad = {data, O3_FLOAT32, 17, {1}};
+  const o3_tensor_t bad = {data, O3_FLOAT32, 17, {1}, O3_HOST};
   o3_status_t status = o3_tensorio_compare(&bad, &bad, &tolerance, &c);
   assert_string_equal(o3_status_message(status), "rank is 17, at most 16 is supported");
   o3_status_destroy(status);

@@ -56,6 +56,11 @@ static const struct {
     [O3_CPU_RT_ALLOC] = {"o3rt_alloc", "llvm.func hidden @o3rt_alloc(!llvm.ptr, i64) -> !llvm.ptr", true},
     [O3_CPU_RT_FREE] = {"o3rt_free", "llvm.func hidden @o3rt_free(!llvm.ptr, !llvm.ptr)", false},
     [O3_CPU_RT_FAIL] = {"o3rt_fail", "llvm.func hidden @o3rt_fail(!llvm.ptr, !llvm.ptr)", false},
+    [O3_CPU_RT_GPU_ARENA] = {"o3rt_gpu_arena",
+                             "llvm.func hidden @o3rt_gpu_arena(!llvm.ptr, i64) -> !llvm.ptr", true},
+    [O3_CPU_RT_GPU_ALLOC] = {"o3rt_gpu_alloc",
+                             "llvm.func hidden @o3rt_gpu_alloc(!llvm.ptr, i64) -> !llvm.ptr", true},
+    [O3_CPU_RT_GPU_FREE] = {"o3rt_gpu_free", "llvm.func hidden @o3rt_gpu_free(!llvm.ptr, !llvm.ptr)", false},
     [O3_CPU_RT_PARALLEL_FOR] =
         {"o3rt_parallel_for",
          "llvm.func hidden @o3rt_parallel_for(!llvm.ptr, !llvm.ptr, !llvm.ptr, i64, i64)", false},
@@ -72,33 +77,38 @@ static bool has_symbol(MlirModule module, MlirStringRef name) {
 }
 
 /* The hidden visibility makes the calls direct ones. */
-static void declare_runtime(MlirModule module, o3_cpu_rt_t function) {
-  MlirContext context = mlirModuleGetContext(module);
-  if (has_symbol(module, O3_STR(RUNTIME[function].name))) return;
+void o3_cpu_declare(MlirModule module, const char *name, const char *declaration) {
+  if (has_symbol(module, O3_STR(name))) return;
   MlirOperation op =
-      mlirOperationCreateParse(context, O3_STR(RUNTIME[function].declaration), O3_STR("runtime"));
+      mlirOperationCreateParse(mlirModuleGetContext(module), O3_STR(declaration), O3_STR("runtime"));
   O3_ASSERT(!mlirOperationIsNull(op), "the declaration is our own text");
   mlirBlockInsertOwnedOperation(mlirModuleGetBody(module), 0, op);
 }
 
-MlirValue o3_cpu_call_runtime(o3_builder_t *builder, MlirModule module, o3_cpu_rt_t function,
-                              int num_operands, const MlirValue *operands) {
+MlirValue o3_cpu_call_declared(o3_builder_t *builder, const char *name, bool has_result, int num_operands,
+                               const MlirValue *operands) {
   MlirContext context = builder->context;
   MlirType ptr = o3_cpu_ptr_type(context);
   int32_t sizes[2] = {num_operands, 0};
-  declare_runtime(module, function);
   o3_op_spec_t spec = {
       .name = "llvm.call",
       .num_operands = num_operands,
       .operands = operands,
-      .num_results = RUNTIME[function].has_result,
+      .num_results = has_result,
       .results = &ptr,
       .num_attrs = 3,
-      .attrs = (o3_attr_t[]){{"callee", mlirFlatSymbolRefAttrGet(context, O3_STR(RUNTIME[function].name))},
+      .attrs = (o3_attr_t[]){{"callee", mlirFlatSymbolRefAttrGet(context, O3_STR(name))},
                              {"operandSegmentSizes", mlirDenseI32ArrayGet(context, 2, sizes)},
                              {"op_bundle_sizes", mlirDenseI32ArrayGet(context, 0, NULL)}}};
   MlirOperation call = o3_build(builder, &spec);
-  return spec.num_results ? mlirOperationGetResult(call, 0) : (MlirValue){0};
+  return has_result ? mlirOperationGetResult(call, 0) : (MlirValue){0};
+}
+
+MlirValue o3_cpu_call_runtime(o3_builder_t *builder, MlirModule module, o3_cpu_rt_t function,
+                              int num_operands, const MlirValue *operands) {
+  o3_cpu_declare(module, RUNTIME[function].name, RUNTIME[function].declaration);
+  return o3_cpu_call_declared(builder, RUNTIME[function].name, RUNTIME[function].has_result, num_operands,
+                              operands);
 }
 
 /* ---- Memory ---- */
@@ -128,7 +138,9 @@ MlirValue o3_cpu_bytes_at(o3_builder_t *builder, MlirValue pointer, MlirValue by
 
 MlirValue o3_cpu_flat(o3_builder_t *builder, MlirValue memref) {
   MlirContext context = builder->context;
-  MlirType type = o3_memref_type(1, (int64_t[]){-1}, o3_type_element(mlirValueGetType(memref)));
+  MlirType given = mlirValueGetType(memref);
+  MlirType type = mlirMemRefTypeGet(o3_type_element(given), 1, (int64_t[]){mlirShapedTypeGetDynamicSize()},
+                                    (MlirAttribute){0}, mlirMemRefTypeGetMemorySpace(given));
   MlirValue extent = o3_build_index(builder, INT64_MAX / 16);
   return o3_build1_attrs(
       builder, "memref.reinterpret_cast", type, O3_VALUES(memref, extent),

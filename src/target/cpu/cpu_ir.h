@@ -29,16 +29,26 @@ MlirValue o3_cpu_to_index(o3_builder_t *builder, MlirValue integer);
 /* A call of a runtime function (runtime/compiled.h), which is declared in |module| when it is not yet. The
  * result's value, or a null value for those that have none. */
 typedef enum o3_cpu_rt {
-  O3_CPU_RT_ARENA,        /* (session, bytes) -> ptr */
-  O3_CPU_RT_ALLOC,        /* (session, bytes) -> ptr */
-  O3_CPU_RT_FREE,         /* (session, ptr) */
-  O3_CPU_RT_FAIL,         /* (session, message) */
+  O3_CPU_RT_ARENA, /* (session, bytes) -> ptr */
+  O3_CPU_RT_ALLOC, /* (session, bytes) -> ptr */
+  O3_CPU_RT_FREE,  /* (session, ptr) */
+  O3_CPU_RT_FAIL,  /* (session, message) */
+  /* The same in the memory of the card, for GPU targets. */
+  O3_CPU_RT_GPU_ARENA,
+  O3_CPU_RT_GPU_ALLOC,
+  O3_CPU_RT_GPU_FREE,
   O3_CPU_RT_PARALLEL_FOR, /* (session, function, context, count, grain) */
   O3_CPU_RT_KERNEL_BEGIN, /* (session, kernel: i32, operations, bytes) */
   O3_CPU_RT_COUNT
 } o3_cpu_rt_t;
 MlirValue o3_cpu_call_runtime(o3_builder_t *builder, MlirModule module, o3_cpu_rt_t function,
                               int num_operands, const MlirValue *operands);
+
+/* Declares a function of the runtime by its llvm.func text when it is not; calls one, whose result, if it has
+ * one, is a pointer. */
+void o3_cpu_declare(MlirModule module, const char *name, const char *declaration);
+MlirValue o3_cpu_call_declared(o3_builder_t *builder, const char *name, bool has_result, int num_operands,
+                               const MlirValue *operands);
 
 /* memref<?xi8> over |bytes| (index) bytes at |pointer|. */
 MlirValue o3_cpu_bytes_at(o3_builder_t *builder, MlirValue pointer, MlirValue bytes);

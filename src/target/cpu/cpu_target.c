@@ -27,7 +27,8 @@ static const o3_target_pass_t PASSES[] = {
 static const o3_kernel_support_t KERNELS = {.row_bytes = 64 << 10,
                                             .refuse_contraction = o3_product_refuse,
                                             .refuse_epilogue = o3_product_refuse_epilogue,
-                                            .winograd = o3_winograd_members};
+                                            .winograd = o3_winograd_members,
+                                            .channel_blocks = true};
 
 /* Caches of a usual server core; schedules for another machine cannot know better. */
 static o3_status_t machine_v3(o3_arena_t *arena, o3_machine_t *machine) {

@@ -106,7 +106,8 @@ static o3_status_t optimise(emitter_t *self, o3_pass_env_t *env) {
   return status;
 }
 
-static o3_status_t prepare(emitter_t *self, o3_pass_env_t *env, MlirModule module) {
+static o3_status_t prepare(emitter_t *self, o3_pass_env_t *env, MlirModule module,
+                           const o3_cpu_extension_t *extension) {
   char *message = NULL;
   O3_TRY(create_machine(env, &self->machine));
   self->context = LLVMContextCreate();
@@ -117,6 +118,7 @@ static o3_status_t prepare(emitter_t *self, o3_pass_env_t *env, MlirModule modul
   LLVMSetTarget(self->module, "x86_64-unknown-linux-gnu");
   set_linkage(self, env);
   if (env->code_suffix) rename_entries(self, env->code_suffix);
+  if (extension) O3_TRY(extension->extend(self->module, extension->context));
   if (LLVMVerifyModule(self->module, LLVMReturnStatusAction, &message))
     return take_message(message, "LLVM IR");
   LLVMDisposeMessage(message);
@@ -155,20 +157,25 @@ static o3_status_t print_module(emitter_t *self, o3_artifact_t *artifact) {
   return status;
 }
 
-static o3_status_t emit(o3_pass_env_t *env, MlirModule module, o3_artifact_t *artifact,
-                        o3_status_t (*write)(emitter_t *, o3_artifact_t *)) {
+static o3_status_t emit(o3_pass_env_t *env, MlirModule module, const o3_cpu_extension_t *extension,
+                        o3_artifact_t *artifact, o3_status_t (*write)(emitter_t *, o3_artifact_t *)) {
   emitter_t self = {0};
   *artifact = (o3_artifact_t){0};
-  o3_status_t status = prepare(&self, env, module);
+  o3_status_t status = prepare(&self, env, module, extension);
   if (!status) status = write(&self, artifact);
   release(&self);
   return status;
 }
 
 o3_status_t o3_cpu_emit_object(o3_pass_env_t *env, MlirModule module, o3_artifact_t *artifact) {
-  return emit(env, module, artifact, emit_object);
+  return emit(env, module, NULL, artifact, emit_object);
+}
+
+o3_status_t o3_cpu_emit_extended(o3_pass_env_t *env, MlirModule module, const o3_cpu_extension_t *extension,
+                                 o3_artifact_t *artifact) {
+  return emit(env, module, extension, artifact, emit_object);
 }
 
 o3_status_t o3_cpu_emit_llvm_ir(o3_pass_env_t *env, MlirModule module, o3_artifact_t *artifact) {
-  return emit(env, module, artifact, print_module);
+  return emit(env, module, NULL, artifact, print_module);
 }

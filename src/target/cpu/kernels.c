@@ -16,12 +16,13 @@
 #include "base/map.h"
 #include "target/cpu/cpu.h"
 #include "target/cpu/cpu_ir.h"
+#include "target/cpu/kernel_call.h"
 #include "target/cpu/kernel_marks.h"
 #include "target/cpu/loops.h"
 #include "target/cpu/product.h"
 #include "target/cpu/winograd_kernel.h"
 
-enum { MAX_OPS = 64 };
+enum { MAX_OPS = O3_KERNEL_MAX_OPS };
 
 static bool is_kernel(MlirOperation func) { return o3_op_string(func, "o3.kernel_kind").data != NULL; }
 
@@ -135,17 +136,9 @@ o3_status_t o3_cpu_kernel_results(o3_pass_env_t *env, MlirModule module) {
 
 /* ---- The body at its call ---- */
 
-typedef struct inlined {
-  o3_pass_env_t *env;
-  MlirModule module;
-  MlirOperation kernel, call;
-  o3_ptr_map_t *values; /* MlirValue.ptr in the kernel -> at the call */
-  int num_ops, num_buffers;
-  MlirOperation ops[MAX_OPS];     /* linalg.generic, in order */
-  MlirOperation buffers[MAX_OPS]; /* memref.alloc */
-} inlined_t;
+typedef o3_inlined_t inlined_t;
 
-static o3_status_t internal(const inlined_t *self, const char *what) {
+o3_status_t o3_kernel_internal(const inlined_t *self, const char *what) {
   return o3_status_create(O3_STATUS_INTERNAL, "kernel '%.*s': %s",
                           O3_STR_ARGS(o3_op_string(self->kernel, "sym_name")), what);
 }
@@ -180,7 +173,7 @@ static o3_status_t inline_op(inlined_t *self, MlirOperation op) {
     O3_TRY(put(self, mlirOperationGetResult(op, i), mlirOperationGetResult(copy, i)));
   bool is_generic = o3_op_is(op, "linalg.generic"), is_buffer = o3_op_is(op, "memref.alloc");
   if (self->num_ops + is_generic > MAX_OPS || self->num_buffers + is_buffer > MAX_OPS)
-    return internal(self, "it has more ops than an emitter takes");
+    return o3_kernel_internal(self, "it has more ops than an emitter takes");
   if (is_generic) self->ops[self->num_ops++] = copy;
   if (is_buffer) self->buffers[self->num_buffers++] = copy;
   return NULL;
@@ -226,7 +219,7 @@ static o3_status_t begin(const inlined_t *self) {
   MlirValue values[O3_NEST_MAX_OPERANDS * 4];
   int64_t number = o3_op_int(self->call, O3_CPU_KERNEL_NUMBER, -1);
   o3_kernel_work_t work = {self->num_ops, self->ops, (int)mlirOperationGetNumOperands(self->call), values};
-  if (number < 0) return internal(self, "its call has no number");
+  if (number < 0) return o3_kernel_internal(self, "its call has no number");
   for (int i = 0; i < work.num_values; ++i) values[i] = mlirOperationGetOperand(self->call, i);
   o3_builder_t b = o3_builder_before(self->num_ops ? self->ops[0] : self->call);
   if (is_winograd(self->kernel)) {
@@ -244,7 +237,7 @@ static o3_status_t begin(const inlined_t *self) {
 
 static o3_status_t emit_single(inlined_t *self) {
   bool single = self->num_ops == 1 && self->num_buffers == 0;
-  return single ? NULL : internal(self, "its ops did not become one");
+  return single ? NULL : o3_kernel_internal(self, "its ops did not become one");
 }
 
 /* ---- Products ---- */
@@ -259,20 +252,21 @@ static bool reduces(MlirOperation op) {
 
 static o3_status_t emit_contraction(inlined_t *self) {
   o3_product_kernel_t kernel = {.num_before = 0};
-  if (self->num_buffers) return internal(self, "a product with an epilogue has no buffer of its own");
+  if (self->num_buffers)
+    return o3_kernel_internal(self, "a product with an epilogue has no buffer of its own");
   for (int i = 0; i < self->num_ops; ++i) {
     bool found = !mlirOperationIsNull(kernel.product);
     if (!found && reduces(self->ops[i])) {
       kernel.product = self->ops[i];
     } else if (found ? kernel.num_after == 4 : kernel.num_before == 4) {
-      return internal(self, "too many ops around the product");
+      return o3_kernel_internal(self, "too many ops around the product");
     } else if (found) {
       kernel.after[kernel.num_after++] = self->ops[i];
     } else {
       kernel.before[kernel.num_before++] = self->ops[i];
     }
   }
-  if (mlirOperationIsNull(kernel.product)) return internal(self, "it has no product");
+  if (mlirOperationIsNull(kernel.product)) return o3_kernel_internal(self, "it has no product");
   return o3_product_emit(self->env, self->module, &kernel);
 }
 
@@ -288,23 +282,10 @@ static o3_status_t emit_winograd(inlined_t *self) {
 
 /* ---- Rows ---- */
 
-/* The dimensions of a buffer that count the rows. */
-typedef struct row_dims {
-  MlirValue buffer;
-  int at[O3_IR_MAX_RANK];
-} row_dims_t;
+typedef o3_row_dims_t row_dims_t;
+typedef o3_rows_t rows_t;
 
-typedef struct rows {
-  inlined_t *inlined;
-  int num_rows;
-  MlirValue ivs[O3_IR_MAX_RANK];
-  int num_known;
-  row_dims_t known[MAX_OPS + 1];      /* the result, then the kernel's own buffers */
-  int loops[MAX_OPS][O3_IR_MAX_RANK]; /* for each op, its loops over the rows */
-  o3_loops_frame_t frames[MAX_OPS];
-} rows_t;
-
-static const row_dims_t *find_rows(const rows_t *self, MlirValue buffer) {
+const row_dims_t *o3_rows_find(const rows_t *self, MlirValue buffer) {
   for (int i = 0; i < self->num_known; ++i) {
     if (mlirValueEqual(self->known[i].buffer, buffer)) return &self->known[i];
   }
@@ -334,23 +315,23 @@ static int position_of(const o3_nest_operand_t *operand, int dim) {
 static o3_status_t trace_op(rows_t *self, int index) {
   static _Thread_local o3_nest_t nest;
   if (!o3_nest_read(self->inlined->ops[index], &nest))
-    return internal(self->inlined, "an op is no loop nest");
+    return o3_kernel_internal(self->inlined, "an op is no loop nest");
   const o3_nest_operand_t *out = &nest.operands[nest.num_inputs];
-  const row_dims_t *written = find_rows(self, out->value);
-  if (!written) return internal(self->inlined, "an op writes what no later op reads");
+  const row_dims_t *written = o3_rows_find(self, out->value);
+  if (!written) return o3_kernel_internal(self->inlined, "an op writes what no later op reads");
   int dims[O3_IR_MAX_RANK];
   for (int i = 0; i < self->num_rows; ++i) {
     dims[i] = dim_at(out, written->at[i]);
-    if (dims[i] < 0) return internal(self->inlined, "an op has no loop over the rows");
+    if (dims[i] < 0) return o3_kernel_internal(self->inlined, "an op has no loop over the rows");
     self->frames[index].fixed[dims[i]] = true;
     self->loops[index][i] = dims[i];
   }
   for (int k = 0; k < nest.num_operands; ++k) {
     row_dims_t dims_of = {.buffer = nest.operands[k].value};
-    if (!is_own_buffer(self, dims_of.buffer) || find_rows(self, dims_of.buffer)) continue;
+    if (!is_own_buffer(self, dims_of.buffer) || o3_rows_find(self, dims_of.buffer)) continue;
     for (int i = 0; i < self->num_rows; ++i) {
       dims_of.at[i] = position_of(&nest.operands[k], dims[i]);
-      if (dims_of.at[i] < 0) return internal(self->inlined, "a buffer is shared by rows");
+      if (dims_of.at[i] < 0) return o3_kernel_internal(self->inlined, "a buffer is shared by rows");
     }
     self->known[self->num_known++] = dims_of;
   }
@@ -365,7 +346,8 @@ static o3_status_t build_stack(rows_t *self, o3_builder_t *b, row_dims_t *buffer
   for (int r = 0; r < rank; ++r) sizes[r] = o3_type_dim(type, r);
   for (int i = 0; i < self->num_rows; ++i) sizes[buffer->at[i]] = 1;
   for (int r = 0; r < rank; ++r) {
-    if (sizes[r] < 0) return internal(self->inlined, "a row of unknown length cannot be on the stack");
+    if (sizes[r] < 0)
+      return o3_kernel_internal(self->inlined, "a row of unknown length cannot be on the stack");
   }
   int32_t none[2] = {0, 0};
   MlirValue row =
@@ -380,7 +362,7 @@ static o3_status_t build_stack(rows_t *self, o3_builder_t *b, row_dims_t *buffer
 static void stay_in_row(const rows_t *self, o3_nest_t *nest) {
   for (int k = 0; k < nest->num_operands; ++k) {
     o3_nest_operand_t *operand = &nest->operands[k];
-    const row_dims_t *dims = find_rows(self, operand->value);
+    const row_dims_t *dims = o3_rows_find(self, operand->value);
     MlirOperation def = dims ? o3_value_def(operand->value) : (MlirOperation){0};
     if (mlirOperationIsNull(def) || !o3_op_is(def, "memref.alloca")) continue;
     operand->is_contiguous = false;
@@ -394,7 +376,7 @@ static o3_status_t emit_row_op(rows_t *self, o3_builder_t *b, int index) {
   frame->ranged = -1;
   for (int i = 0; i < self->num_rows; ++i) frame->ivs[self->loops[index][i]] = self->ivs[i];
   if (!o3_nest_read(self->inlined->ops[index], &nest))
-    return internal(self->inlined, "an op is no loop nest");
+    return o3_kernel_internal(self->inlined, "an op is no loop nest");
   stay_in_row(self, &nest);
   o3_nest_merge_around(&nest, frame->fixed);
   o3_nest_flatten(&nest, b);
@@ -407,16 +389,17 @@ static o3_status_t rows_work(rows_t *self, int64_t *work) {
   static _Thread_local o3_nest_t nest;
   *work = 0;
   for (int i = 0; i < self->inlined->num_ops; ++i) {
-    if (!o3_nest_read(self->inlined->ops[i], &nest)) return internal(self->inlined, "an op is no loop nest");
+    if (!o3_nest_read(self->inlined->ops[i], &nest))
+      return o3_kernel_internal(self->inlined, "an op is no loop nest");
     *work += o3_loops_work(&nest, self->frames[i].fixed);
   }
   return NULL;
 }
 
-static o3_status_t trace(rows_t *self, MlirValue out) {
+o3_status_t o3_rows_trace(rows_t *self, MlirValue out) {
   int64_t at[O3_IR_MAX_RANK];
   self->num_rows = o3_op_ints(self->inlined->kernel, "o3.rows", at, O3_IR_MAX_RANK);
-  if (self->num_rows < 0) return internal(self->inlined, "o3.rows is missing");
+  if (self->num_rows < 0) return o3_kernel_internal(self->inlined, "o3.rows is missing");
   self->known[self->num_known++].buffer = out;
   for (int i = 0; i < self->num_rows; ++i) self->known[0].at[i] = (int)at[i];
   for (int i = self->inlined->num_ops - 1; i >= 0; --i) O3_TRY(trace_op(self, i));
@@ -443,7 +426,7 @@ static o3_status_t emit_rows(inlined_t *inlined) {
   int64_t work;
   MlirValue out = last_operand(inlined->call);
   self = (rows_t){.inlined = inlined};
-  O3_TRY(trace(&self, out));
+  O3_TRY(o3_rows_trace(&self, out));
   O3_TRY(rows_work(&self, &work));
   o3_builder_t b = o3_builder_before(inlined->call);
   o3_builder_t inside = build_rows(&self, &b, out, work);
@@ -469,7 +452,16 @@ static const struct {
                 {"winograd", emit_winograd},
                 {"rows", emit_rows}};
 
-static o3_status_t emit_call(o3_pass_env_t *env, MlirModule module, MlirOperation call) {
+static o3_status_t emit_by_kind(inlined_t *self, void *context) {
+  MlirStringRef kind = o3_op_string(self->kernel, "o3.kernel_kind");
+  (void)context;
+  for (size_t i = 0; i < sizeof(EMITTERS) / sizeof(EMITTERS[0]); ++i)
+    if (o3_str_equal(kind, EMITTERS[i].kind)) return EMITTERS[i].emit(self);
+  return o3_kernel_internal(self, "there is no emitter for its o3.kernel_kind");
+}
+
+static o3_status_t emit_call(o3_pass_env_t *env, MlirModule module, MlirOperation call,
+                             o3_kernel_emit_fn_t emit, void *context) {
   static _Thread_local inlined_t self;
   self = (inlined_t){.env = env,
                      .module = module,
@@ -477,16 +469,11 @@ static o3_status_t emit_call(o3_pass_env_t *env, MlirModule module, MlirOperatio
                      .call = call,
                      .values = o3_ptr_map_create(env->arena)};
   O3_TRY_ALLOC(self.values);
-  MlirStringRef kind = o3_op_string(self.kernel, "o3.kernel_kind");
   O3_TRY(inline_body(&self));
   O3_TRY(begin(&self));
-  for (size_t i = 0; i < sizeof(EMITTERS) / sizeof(EMITTERS[0]); ++i) {
-    if (!o3_str_equal(kind, EMITTERS[i].kind)) continue;
-    O3_TRY(EMITTERS[i].emit(&self));
-    mlirOperationDestroy(call);
-    return NULL;
-  }
-  return internal(&self, "there is no emitter for its o3.kernel_kind");
+  O3_TRY(emit(&self, context));
+  mlirOperationDestroy(call);
+  return NULL;
 }
 
 typedef struct calls {
@@ -501,12 +488,11 @@ static o3_status_t collect_call(MlirOperation op, void *context) {
   return o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");
 }
 
-o3_status_t o3_cpu_kernels(o3_pass_env_t *env, MlirModule module) {
+o3_status_t o3_kernels_emit(o3_pass_env_t *env, MlirModule module, o3_kernel_emit_fn_t emit, void *context) {
   calls_t calls = {module, o3_ptr_vec(env->arena)};
-  o3_cpu_load_dialects(env->context);
   O3_TRY(o3_walk(o3_module_func(module, "main"), collect_call, &calls));
   for (size_t i = 0; i < calls.list.count; ++i)
-    O3_TRY(emit_call(env, module, (MlirOperation){calls.list.items[i]}));
+    O3_TRY(emit_call(env, module, (MlirOperation){calls.list.items[i]}, emit, context));
   MlirOperation func = mlirBlockGetFirstOperation(mlirModuleGetBody(module));
   while (!mlirOperationIsNull(func)) {
     MlirOperation next = mlirOperationGetNextInBlock(func);
@@ -514,4 +500,9 @@ o3_status_t o3_cpu_kernels(o3_pass_env_t *env, MlirModule module) {
     func = next;
   }
   return NULL;
+}
+
+o3_status_t o3_cpu_kernels(o3_pass_env_t *env, MlirModule module) {
+  o3_cpu_load_dialects(env->context);
+  return o3_kernels_emit(env, module, emit_by_kind, NULL);
 }

@@ -126,10 +126,11 @@ static bool is_float_arith(MlirOperation op) {
   return known && mlirOperationHasInherentAttributeByName(op, O3_STR("fastmath"));
 }
 
-static o3_status_t relax(MlirOperation op, void *context) {
-  const loops_t *self = context;
+o3_status_t o3_loops_relax(MlirOperation op, void *context) {
+  const o3_nest_t *nest = context;
   if (!is_float_arith(op)) return NULL;
-  bool reduction = self->num_reduced || (self->inner >= 0 && self->nest->reduction[self->inner]);
+  bool reduction = false;
+  for (int d = 0; d < nest->num_dims; ++d) reduction |= nest->reduction[d];
   const char *flags = reduction ? "#arith.fastmath<reassoc,contract>" : "#arith.fastmath<contract>";
   o3_op_attr_set(op, "fastmath", o3_attr_parse(mlirOperationGetContext(op), flags));
   return NULL;
@@ -333,7 +334,7 @@ static o3_status_t replace_generic(MlirOperation op, void *context) {
   o3_builder_t b = o3_builder_before(op);
   o3_nest_merge(&nest);
   order(&self);
-  O3_TRY(o3_walk(op, relax, &self));
+  O3_TRY(o3_walk(op, o3_loops_relax, &nest));
   o3_nest_flatten(&nest, &b);
   /* Merged dims have no iv of their own and no index op asks for it. */
   for (int d = 0; d < nest.num_dims; ++d) self.ivs[d] = nest.size_values[d];
@@ -345,7 +346,7 @@ static o3_status_t replace_generic(MlirOperation op, void *context) {
 o3_status_t o3_loops_build(o3_nest_t *nest, o3_builder_t *b, const o3_loops_frame_t *frame) {
   loops_t self = {.nest = nest, .frame = frame};
   order(&self);
-  O3_TRY(o3_walk(nest->op, relax, &self));
+  O3_TRY(o3_walk(nest->op, o3_loops_relax, nest));
   for (int d = 0; d < nest->num_dims; ++d)
     self.ivs[d] = frame->fixed[d] ? frame->ivs[d] : nest->size_values[d];
   return build_nest(&self, b);

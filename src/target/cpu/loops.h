@@ -16,6 +16,10 @@ typedef struct o3_loops_frame {
  * and flattened; a dim that is fixed is not merged. */
 o3_status_t o3_loops_build(o3_nest_t *nest, o3_builder_t *builder, const o3_loops_frame_t *frame) O3_MUST_USE;
 
+/* An o3_visit_fn_t whose context is a nest (o3_nest_t): lets float ops of its body be contracted, and those
+ * of a reduction reordered. */
+o3_status_t o3_loops_relax(MlirOperation op, void *nest) O3_MUST_USE;
+
 /* A rough number of operations of the loops that o3_loops_build makes. */
 int64_t o3_loops_work(const o3_nest_t *nest, const bool *fixed);
 

@@ -214,7 +214,7 @@ static void flatten_operand(o3_nest_operand_t *operand, o3_builder_t *b) {
   MlirType element = o3_type_element(type);
   int rank = o3_type_rank(type);
   MlirType results[2 + 2 * O3_IR_MAX_RANK];
-  results[0] = o3_memref_type(0, NULL, element);
+  results[0] = mlirMemRefTypeGet(element, 0, NULL, (MlirAttribute){0}, mlirMemRefTypeGetMemorySpace(type));
   for (int i = 1; i < 2 + 2 * rank; ++i) results[i] = index;
   o3_op_spec_t spec = {.name = "memref.extract_strided_metadata",
                        .num_operands = 1,

@@ -99,6 +99,11 @@ static bool measure(buffer_t *buffer) {
   return buffer->fixed < INT64_MAX / 4;
 }
 
+/* Of a GPU target, a buffer is in the memory of the card unless it is marked. */
+static bool is_on_card(const plan_t *plan, MlirOperation op) {
+  return plan->env->machine->gpu && mlirAttributeIsNull(o3_op_attr(op, "o3.host"));
+}
+
 static bool is_known_at_start(const plan_t *plan, const buffer_t *buffer) {
   for (int i = 0; i < buffer->num_dims; ++i) {
     if (!o3_hoist_is_possible(buffer->dims[i], plan->main)) return false;
@@ -133,7 +138,8 @@ static o3_status_t collect(MlirOperation op, void *context) {
   buffer_t *buffer = &plan->buffers[plan->num_buffers];
   *buffer = (buffer_t){.alloc = op, .value = mlirOperationGetResult(op, 0), .first = INT64_MAX, .last = -1};
   O3_TRY(o3_aliases_of(plan->env->arena, buffer->value, &buffer->aliases));
-  bool planned = measure(buffer) && !buffer->aliases.carried && !buffer->aliases.escapes &&
+  bool in_arena = !plan->env->machine->gpu || is_on_card(plan, op);
+  bool planned = in_arena && measure(buffer) && !buffer->aliases.carried && !buffer->aliases.escapes &&
                  is_known_at_start(plan, buffer) && has_removable_deallocs(buffer);
   plan->num_buffers += planned;
   return NULL;
@@ -373,7 +379,8 @@ static o3_status_t use_heap(MlirOperation op, void *context) {
     if (!measure(&buffer)) buffer.fixed = INT64_MAX / 4;
     MlirValue bytes = checked_bytes(&b, amount_of(&b, buffer.fixed, buffer.num_dims, buffer.dims));
     MlirValue operands[2] = {session, o3_cpu_to_i64(&b, bytes)};
-    MlirValue pointer = o3_cpu_call_runtime(&b, plan->module, O3_CPU_RT_ALLOC, 2, operands);
+    o3_cpu_rt_t alloc = is_on_card(plan, op) ? O3_CPU_RT_GPU_ALLOC : O3_CPU_RT_ALLOC;
+    MlirValue pointer = o3_cpu_call_runtime(&b, plan->module, alloc, 2, operands);
     view_instead(op, &b, o3_cpu_bytes_at(&b, pointer, bytes), o3_build_index(&b, 0),
                  o3_attr_string(plan->env->context, "heap"));
   } else if (o3_op_is(op, "memref.dealloc")) {
@@ -381,7 +388,8 @@ static o3_status_t use_heap(MlirOperation op, void *context) {
                                   (MlirValue[]){mlirOperationGetOperand(op, 0)});
     MlirValue pointer =
         o3_build1(&b, "llvm.inttoptr", o3_cpu_ptr_type(b.context), O3_VALUES(o3_cpu_to_i64(&b, address)));
-    o3_cpu_call_runtime(&b, plan->module, O3_CPU_RT_FREE, 2, (MlirValue[]){session, pointer});
+    o3_cpu_rt_t give_back = is_on_card(plan, op) ? O3_CPU_RT_GPU_FREE : O3_CPU_RT_FREE;
+    o3_cpu_call_runtime(&b, plan->module, give_back, 2, (MlirValue[]){session, pointer});
     mlirOperationDestroy(op);
   }
   return NULL;
@@ -397,7 +405,8 @@ static o3_status_t write_plan(plan_t *plan) {
   }
   MlirValue bytes = lay_groups(plan, &top);
   MlirValue operands[2] = {o3_cpu_session(plan->module), o3_cpu_to_i64(&top, bytes)};
-  MlirValue pointer = o3_cpu_call_runtime(&top, plan->module, O3_CPU_RT_ARENA, 2, operands);
+  o3_cpu_rt_t function = plan->env->machine->gpu ? O3_CPU_RT_GPU_ARENA : O3_CPU_RT_ARENA;
+  MlirValue pointer = o3_cpu_call_runtime(&top, plan->module, function, 2, operands);
   MlirValue arena = o3_cpu_bytes_at(&top, pointer, bytes);
   for (int i = 0; i < plan->num_buffers; ++i) O3_TRY(place_buffer(plan, &top, arena, &plan->buffers[i]));
   for (int i = 0; i < plan->num_groups; ++i) total += plan->groups[i].total, live += plan->groups[i].live;

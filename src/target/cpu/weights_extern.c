@@ -25,13 +25,18 @@ typedef struct weights_pass {
   o3_ptr_vec_t entries;  /* attributes {symbol, value}, as their pointers */
 } weights_pass_t;
 
-static bool is_big_constant(MlirOperation op) {
+/* All of them for a GPU: what lies in the module is out of its reach. */
+static int64_t inline_bytes(const o3_pass_env_t *env) {
+  return env->machine && env->machine->gpu ? -1 : O3_WEIGHTS_INLINE_BYTES;
+}
+
+static bool is_big_constant(const o3_pass_env_t *env, MlirOperation op) {
   if (!o3_op_is(op, "arith.constant")) return false;
   MlirAttribute value = o3_op_attr(op, "value");
   if (!mlirAttributeIsAElements(value)) return false;
   MlirType type = mlirAttributeGetType(value);
   return mlirTypeIsARankedTensor(type) &&
-         o3_type_count(type) * (o3_type_bits(o3_type_element(type)) / 8) > O3_WEIGHTS_INLINE_BYTES;
+         o3_type_count(type) * (o3_type_bits(o3_type_element(type)) / 8) > inline_bytes(env);
 }
 
 /* The weight's own name, else that of the node, made unique by a number. */
@@ -77,7 +82,7 @@ static o3_status_t list_weight(weights_pass_t *pass, const char *symbol, MlirAtt
 
 static o3_status_t move_out(MlirOperation op, void *context) {
   weights_pass_t *pass = context;
-  if (!is_big_constant(op)) return NULL;
+  if (!is_big_constant(pass->env, op)) return NULL;
   MlirAttribute value = o3_op_attr(op, "value");
   MlirType tensor = mlirAttributeGetType(value);
   int64_t sizes[O3_IR_MAX_RANK];

@@ -18,11 +18,11 @@ error "sparse format 'blocks' is unknown; supported: auto, dense" m.mlir --spars
 error "symbol prefix 'my-net' is no C identifier (letters, digits and _, no digit first)" m.mlir \
   --symbol-prefix my-net
 error "output 'm.mlir' is the model itself" m.mlir -o m.mlir
-error "output 'm.exe': its ending must be .so, .a, .o, .ll or .mlir, which says what is written" m.mlir -o m.exe
+error "output 'm.exe': its ending must be .so, .a, .o, .ll, .ptx or .mlir, which says what is written" m.mlir -o m.exe
 error "output 'no/m.so': cannot write to the folder 'no/': No such file or directory" m.mlir -o no/m.so
 mv folder folder.so
 error "cannot write 'folder.so': it is a directory, a regular file is needed" m.mlir -o folder.so
-for target in volta sm_90 cuda; do
+for target in pascal sm_60 cuda; do
   run 1 "$O3C" m.mlir --target $target
   err_has "$target"
   err_has "x86-64-v3"

@@ -11,8 +11,8 @@ usage "there is no option or pass --foo (--list-passes tells them)" --foo m.mlir
 usage "option --pipeline needs an argument" m.mlir --pipeline
 usage "--level is '9', one of 0, 1, 2, 3 is needed" m.mlir --level 9
 usage "stage 'object' leaves no module to verify" m.mlir --verify-stage object
-run 2 "$O3_OPT" m.mlir --target volta
-err_has "volta"
+run 2 "$O3_OPT" m.mlir --target pascal
+err_has "pascal"
 run 0 "$O3_OPT" --version
 out_has "o3-opt 0."
 run 0 "$O3_OPT" --help

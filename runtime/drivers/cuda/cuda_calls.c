@@ -1,0 +1,172 @@
+/* What the host's code of a GPU model calls. All of it runs in one stream, so order in the code is order on
+ * the card. */
+#include <string.h>
+
+#include "cuda_session.h"
+
+#define ALIGNMENT 256
+
+static _Noreturn void fail(o3rt_session_t *session, int code, const char *what) {
+  o3rt_session_escape(session, o3rt_cuda_fail(session, code, what));
+}
+
+static _Noreturn void fail_memory(o3rt_session_t *session, int code, const char *what, int64_t bytes) {
+  const o3rt_cuda_session_t *cuda = o3rt_cuda_session(session);
+  size_t available = 0, total = 0;
+  if (code != CUDA_OUT_OF_MEMORY && code != CUDA_OK) fail(session, code, what);
+  (void)cuda->model->api->memory_info(&available, &total);
+  o3rt_text_printf(&session->error, "out of memory on GPU %d: %s takes %lld bytes, %zu of %zu are free",
+                   cuda->model->device, what, (long long)bytes, available, total);
+  o3rt_session_escape(session, O3_ERROR_OUT_OF_MEMORY);
+}
+
+static void *pointer(cuda_address_t address) { return (void *)(uintptr_t)address; }
+static cuda_address_t address(const void *device) { return (cuda_address_t)(uintptr_t)device; }
+
+// ---- Memory ----
+
+// Recorded runs count on the arena's place.
+void *o3rt_gpu_arena(o3rt_session_t *session, int64_t bytes) {
+  o3rt_cuda_session_t *cuda = o3rt_cuda_session(session);
+  if (bytes < 0) fail_memory(session, CUDA_OK, "the model's arena", INT64_MAX);
+  if ((size_t)bytes > cuda->arena.bytes) {
+    o3rt_cuda_graphs_clear(&cuda->graphs, cuda->model->api);
+    int code = o3rt_cuda_buffer_grow(cuda, &cuda->arena, (size_t)bytes);
+    if (code != CUDA_OK) fail_memory(session, code, "the model's arena", bytes);
+  }
+  return pointer(cuda->arena.address);
+}
+
+void *o3rt_gpu_alloc(o3rt_session_t *session, int64_t bytes) {
+  o3rt_cuda_session_t *cuda = o3rt_cuda_session(session);
+  int code = CUDA_OK;
+  cuda->never_replays = true;
+  if (bytes < 0) fail_memory(session, CUDA_OK, "a buffer of the model", INT64_MAX);
+  o3rt_cuda_block_t *block = o3rt_cuda_block_take(cuda, (size_t)bytes, &code);
+  if (!block) fail_memory(session, code, "a buffer of the model", bytes);
+  return pointer(block->memory.address);
+}
+
+// Its next user comes later in the same stream.
+void o3rt_gpu_free(o3rt_session_t *session, void *memory) {
+  o3rt_cuda_session_t *cuda = o3rt_cuda_session(session);
+  o3rt_cuda_block_t **place = &cuda->live;
+  while (*place && (*place)->memory.address != address(memory)) place = &(*place)->next;
+  o3rt_cuda_block_t *block = *place;
+  if (!block) return;
+  *place = block->next;
+  block->next = cuda->spare;
+  cuda->spare = block;
+}
+
+void *o3rt_gpu_weights(o3rt_session_t *session) {
+  return pointer(o3rt_cuda_session(session)->model->weights);
+}
+
+void *o3rt_gpu_error_word(o3rt_session_t *session) {
+  return pointer(o3rt_cuda_session(session)->error_word.address);
+}
+
+// ---- Copies ----
+
+void o3rt_gpu_to_host(o3rt_session_t *session, void *host, const void *device, int64_t bytes) {
+  const o3rt_cuda_session_t *cuda = o3rt_cuda_session(session);
+  if (bytes == 0) return;
+  int code = cuda->model->api->copy_to_host(host, address(device), (size_t)bytes, cuda->stream);
+  if (code == CUDA_OK) code = cuda->model->api->stream_wait(cuda->stream);
+  if (code != CUDA_OK) fail(session, code, "copying a value to the host");
+}
+
+// From pageable memory the driver has taken the bytes when it returns.
+void o3rt_gpu_to_device(o3rt_session_t *session, void *device, const void *host, int64_t bytes) {
+  const o3rt_cuda_session_t *cuda = o3rt_cuda_session(session);
+  if (bytes == 0) return;
+  int code = cuda->model->api->copy_to_device(address(device), host, (size_t)bytes, cuda->stream);
+  if (code != CUDA_OK) fail(session, code, "copying a value to the card");
+}
+
+// ---- Launches ----
+
+enum { GRID, BLOCK = 3, SHARED = 6, CLUSTER = 7, FIRST_ARGUMENT = 10, MAX_ARGUMENTS = 256 };
+
+void o3rt_gpu_tensor_map(o3rt_session_t *session, void *map, const void *device, const int64_t *spec) {
+  const o3rt_cuda_session_t *cuda = o3rt_cuda_session(session);
+  enum { MAX_RANK = 5, PROMOTE_128 = 2 };
+  static const uint32_t kSteps[MAX_RANK] = {1, 1, 1, 1, 1};
+  int rank = (int)spec[1], swizzle = 0;
+  uint64_t sizes[MAX_RANK], strides[MAX_RANK];
+  uint32_t box[MAX_RANK];
+  for (int64_t bytes = spec[2]; bytes > 16; bytes /= 2) ++swizzle;  // 32, 64, 128: 1, 2, 3
+  for (int i = 0; i < rank; ++i) {
+    sizes[i] = (uint64_t)spec[3 + i];
+    strides[i] = (uint64_t)spec[3 + rank + i];
+    box[i] = (uint32_t)spec[3 + 2 * rank + i];
+  }
+  if (!cuda->model->api->tensor_map)
+    fail(session, 0, "the NVIDIA driver is older than CUDA 12: no tensor maps");
+  int code = cuda->model->api->tensor_map(map, (int)spec[0], (unsigned)rank, pointer(address(device)), sizes,
+                                          strides + 1, box, kSteps, 0, swizzle, PROMOTE_128, 0);
+  if (code != CUDA_OK) fail(session, code, "encoding a tensor map");
+}
+
+static int launch_plain(const o3rt_cuda_session_t *cuda, cuda_function_t function, const int64_t *w,
+                        void **arguments) {
+  return cuda->model->api->launch(function, (unsigned)w[GRID], (unsigned)w[GRID + 1], (unsigned)w[GRID + 2],
+                                  (unsigned)w[BLOCK], (unsigned)w[BLOCK + 1], (unsigned)w[BLOCK + 2],
+                                  (unsigned)w[SHARED], cuda->stream, arguments, NULL);
+}
+
+static int launch_cluster(o3rt_session_t *session, cuda_function_t function, const int64_t *w,
+                          void **arguments) {
+  const o3rt_cuda_session_t *cuda = o3rt_cuda_session(session);
+  cuda_launch_attribute_t attribute = {.id = CUDA_LAUNCH_CLUSTER};
+  attribute.value.cluster.x = (unsigned)w[CLUSTER];
+  attribute.value.cluster.y = (unsigned)w[CLUSTER + 1];
+  attribute.value.cluster.z = (unsigned)w[CLUSTER + 2];
+  cuda_launch_t launch = {.shared_bytes = (unsigned)w[SHARED],
+                          .stream = cuda->stream,
+                          .attributes = &attribute,
+                          .num_attributes = 1};
+  for (int i = 0; i < 3; ++i)
+    launch.grid[i] = (unsigned)w[GRID + i], launch.block[i] = (unsigned)w[BLOCK + i];
+  if (!cuda->model->api->launch_extended)
+    fail(session, 0, "the NVIDIA driver is older than CUDA 11.8: no clusters");
+  return cuda->model->api->launch_extended(&launch, function, arguments, NULL);
+}
+
+// "kernel 'o3k_add_0' (Conv_3, Relu_4), grid 12x1x1, block 256x1x1"
+static _Noreturn void fail_launch(o3rt_session_t *session, int code, int32_t kernel, const int64_t *w) {
+  const o3rt_gpu_kernel_t *info = &session->compiled->gpu->kernels[kernel];
+  o3rt_text_t what;
+  o3rt_text_clear(&what);
+  o3rt_text_printf(
+      &what, "kernel '%s' (%.200s), grid %lldx%lldx%lld, block %lldx%lldx%lld, %lld bytes of shared memory",
+      info->name, info->label, (long long)w[GRID], (long long)w[GRID + 1], (long long)w[GRID + 2],
+      (long long)w[BLOCK], (long long)w[BLOCK + 1], (long long)w[BLOCK + 2], (long long)w[SHARED]);
+  fail(session, code, what.text);
+}
+
+static bool is_too_large(const int64_t *w) {
+  return w[GRID] > INT32_MAX || w[GRID + 1] > UINT16_MAX || w[GRID + 2] > UINT16_MAX;
+}
+
+void o3rt_gpu_launch(o3rt_session_t *session, int32_t kernel, const int64_t *words, int32_t num_arguments,
+                     uint64_t maps) {
+  o3rt_cuda_session_t *cuda = o3rt_cuda_session(session);
+  o3rt_cuda_function_t *function = &cuda->model->functions[kernel];
+  void *arguments[MAX_ARGUMENTS + 1];
+  if (words[GRID] == 0 || words[GRID + 1] == 0 || words[GRID + 2] == 0) return;
+  enum { CUDA_INVALID_VALUE = 1 };
+  if (is_too_large(words)) fail_launch(session, CUDA_INVALID_VALUE, kernel, words);
+  for (int32_t i = 0; i < num_arguments; ++i) {
+    const int64_t *word = &words[FIRST_ARGUMENT + i];
+    bool is_map = i < 64 && (maps >> i & 1);
+    arguments[i] = is_map ? (void *)(uintptr_t)*word : (void *)(uintptr_t)word;
+  }
+  int code = o3rt_cuda_model_allow_shared(cuda->model, kernel, words[SHARED]);
+  if (code == CUDA_OK)
+    code = words[CLUSTER] > 1 ? launch_cluster(session, function->handle, words, arguments)
+                              : launch_plain(cuda, function->handle, words, arguments);
+  if (code == CUDA_OK && cuda->checks_launches) code = cuda->model->api->stream_wait(cuda->stream);
+  if (code != CUDA_OK) fail_launch(session, code, kernel, words);
+}

@@ -1,0 +1,43 @@
+/* GPUs: what is known of a card, for schedules and limits. src/schedule/gpus.def has a row for each. */
+#ifndef O3_SCHEDULE_GPU_H
+#define O3_SCHEDULE_GPU_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Matrix instructions, of the warp or of a group of warps. A card has those of its bits. */
+typedef enum o3_gpu_matrix {
+  O3_GPU_WMMA = 1, /* wmma, fp16, from sm_70 */
+  O3_GPU_MMA = 2,  /* mma.sync m16n8k8 fp16, from sm_75 */
+  O3_GPU_MMA_BF16 = 4 /* mma.sync m16n8k16 fp16, bf16, tf32 and cp.async, from sm_80 */,
+  O3_GPU_WGMMA = 8,   /* wgmma and the tensor copy engine; in code for this architecture alone */
+  O3_GPU_TCGEN05 = 16 /* Blackwell's; in code for this architecture alone */
+} o3_gpu_matrix_t;
+
+typedef struct o3_gpu {
+  const char *name;    /* as in --target: "hopper", "sm_86" */
+  const char *summary; /* the card that the figures are of */
+  int sm;              /* 90: compute capability 9.0 */
+  int ptx;             /* version of the PTX that is written: 80 is 8.0 */
+  unsigned matrix;     /* O3_GPU_WMMA, ... */
+  int multiprocessors;
+  int threads_per_sm;
+  int64_t registers_per_sm; /* of 32 bits */
+  int64_t shared_per_block; /* bytes, the most that one block can have */
+  int64_t shared_per_sm;
+  int64_t l2_bytes;
+  double memory_gbps; /* GB/s, the vendor's figure */
+  double fp32_tflops; /* without matrix instructions */
+  double fp16_tflops; /* matrix instructions, dense, sums in fp32 */
+} o3_gpu_t;
+
+/* Threads of a block of a kernel that no schedule is made for. */
+enum { O3_GPU_BLOCK_THREADS = 256, O3_GPU_MAX_BLOCK_THREADS = 1024, O3_GPU_WARP = 32 };
+
+/* The row of compute capability |sm|, or of the closest one below it of the same generation; NULL when there
+ * is none. */
+const o3_gpu_t *o3_gpu_of_capability(int sm);
+/* NULL past the end. */
+const o3_gpu_t *o3_gpu_at(int index);
+
+#endif

@@ -1,0 +1,266 @@
+/* nvptx-kernels: every linalg op becomes code of the card.
+ *
+ * Kernels of the fuse stage are offered to the families of fast kernels (fast_kernels.def) first; what none
+ * takes, and ops outside kernels, become generic kernels (generic.h). A check in a kernel's body notes the
+ * number of its text in the session's error word and ends its thread, before anything is read out of bounds:
+ *
+ *     cf.assert %ok, "text"  ->  scf.if %not_ok { llvm.store %number, %error_word; exit }
+ *
+ * Guarantees: no linalg op and no call of a kernel is left.
+ */
+#include <string.h>
+
+#include "base/log.h"
+#include "base/strbuf.h"
+#include "ir/context.h"
+#include "schedule/gpu.h"
+#include "target/cpu/cpu_ir.h"
+#include "target/nvptx/fast_kernels.h"
+#include "target/nvptx/generic.h"
+#include "target/nvptx/nvptx.h"
+#include "target/nvptx/nvptx_ir.h"
+
+/* ---- Kernels of families ---- */
+
+typedef struct body_ops {
+  int num_ops;
+  MlirOperation ops[O3_KERNEL_MAX_OPS];
+  int num_arguments;
+  MlirValue arguments[O3_NVPTX_MAX_ARGUMENTS];
+} body_ops_t;
+
+static void read_body(MlirOperation kernel, body_ops_t *body) {
+  MlirBlock block = o3_func_body(kernel);
+  *body = (body_ops_t){.num_arguments = (int)mlirBlockGetNumArguments(block)};
+  for (int i = 0; i < body->num_arguments && i < O3_NVPTX_MAX_ARGUMENTS; ++i)
+    body->arguments[i] = mlirBlockGetArgument(block, i);
+  MlirOperation op = mlirBlockGetFirstOperation(block);
+  for (; !mlirOperationIsNull(op) && body->num_ops < O3_KERNEL_MAX_OPS; op = mlirOperationGetNextInBlock(op))
+    if (o3_op_is(op, "linalg.generic")) body->ops[body->num_ops++] = op;
+}
+
+/* The family's functions and globals, into the device module; what is there already is the same. */
+static o3_status_t add_code(MlirModule module, const o3_gpu_kernel_t *kernel) {
+  MlirModule parsed;
+  MlirBlock device = o3_nvptx_device(module);
+  O3_TRY(
+      o3_ir_parse(mlirModuleGetContext(module), kernel->text, strlen(kernel->text), kernel->name, &parsed));
+  MlirOperation op = mlirBlockGetFirstOperation(mlirModuleGetBody(parsed));
+  while (!mlirOperationIsNull(op)) {
+    MlirOperation next = mlirOperationGetNextInBlock(op);
+    MlirStringRef name = o3_op_string(op, "sym_name");
+    MlirOperation there = mlirBlockGetFirstOperation(device);
+    while (!mlirOperationIsNull(there) && !mlirStringRefEqual(o3_op_string(there, "sym_name"), name))
+      there = mlirOperationGetNextInBlock(there);
+    if (mlirOperationIsNull(there)) {
+      mlirOperationRemoveFromParent(op);
+      mlirBlockAppendOwnedOperation(device, op);
+    }
+    op = next;
+  }
+  mlirModuleDestroy(parsed);
+  return NULL;
+}
+
+/* A constant of the host: what cuTensorMapEncodeTiled is given. See o3rt_gpu_tensor_map. */
+static MlirValue map_spec(o3_builder_t *b, MlirModule module, const o3_gpu_tensor_map_t *map) {
+  int64_t words[3 + 3 * O3_GPU_MAP_RANK];
+  int count = 0;
+  words[count++] = o3_gpu_element_info(map->element)->tensor_map;
+  words[count++] = map->rank;
+  words[count++] = map->swizzle;
+  for (int i = 0; i < map->rank; ++i) words[count++] = map->sizes[i];
+  for (int i = 0; i < map->rank; ++i) words[count++] = map->strides[i];
+  for (int i = 0; i < map->rank; ++i) words[count++] = map->box[i];
+  MlirType i64 = o3_cpu_i64_type(b->context);
+  MlirValue memory = o3_nvptx_stack(module, "map", (int64_t)sizeof(words));
+  for (int i = 0; i < count; ++i) {
+    MlirValue at = o3_build1_attrs(
+        b, "llvm.getelementptr", o3_cpu_ptr_type(b->context), O3_VALUES(memory),
+        O3_ATTRS({"rawConstantIndices", mlirDenseI32ArrayGet(b->context, 1, (int32_t[]){(int32_t)i})},
+                 {"elem_type", o3_attr_type(i64)}));
+    o3_build0(b, "llvm.store", O3_VALUES(o3_build_int(b, i64, words[i]), at));
+  }
+  return memory;
+}
+
+enum { MAP_BYTES = 128 };
+
+/* The tensor map of argument |index|, encoded on the stack. */
+static MlirValue encode_map(o3_builder_t *b, MlirModule module, int index, const o3_gpu_argument_t *argument,
+                            MlirValue buffer) {
+  MlirValue all = o3_nvptx_stack(module, "maps", MAP_BYTES * O3_GPU_MAX_ARGUMENTS);
+  MlirValue map = o3_build1_attrs(
+      b, "llvm.getelementptr", o3_cpu_ptr_type(b->context), O3_VALUES(all),
+      O3_ATTRS({"rawConstantIndices", mlirDenseI32ArrayGet(b->context, 1, (int32_t[]){MAP_BYTES * index})},
+               {"elem_type", o3_attr_type(mlirIntegerTypeGet(b->context, 8))}));
+  MlirValue address =
+      o3_build1(b, "memref.extract_aligned_pointer_as_index", o3_build_index_type(b), O3_VALUES(buffer));
+  MlirValue pointer =
+      o3_build1(b, "llvm.inttoptr", o3_cpu_ptr_type(b->context), O3_VALUES(o3_cpu_to_i64(b, address)));
+  MlirValue operands[4] = {o3_cpu_session(module), map, pointer, map_spec(b, module, &argument->map)};
+  o3_nvptx_call(b, module, O3_NVPTX_RT_MAP, 4, operands);
+  return map;
+}
+
+static void launch_family(const o3_inlined_t *at, const o3_gpu_kernel_t *kernel, const char *label) {
+  o3_builder_t b = o3_builder_before(at->call);
+  MlirValue arguments[O3_GPU_MAX_ARGUMENTS];
+  bool is_map[O3_GPU_MAX_ARGUMENTS];
+  for (int i = 0; i < kernel->num_arguments; ++i) {
+    const o3_gpu_argument_t *argument = &kernel->arguments[i];
+    MlirValue buffer = mlirOperationGetOperand(at->call, argument->buffer);
+    is_map[i] = argument->kind == O3_GPU_ARG_TENSOR_MAP;
+    arguments[i] = is_map[i] ? encode_map(&b, at->module, i, argument, buffer) : buffer;
+  }
+  o3_nvptx_launch_t launch = {.kernel = o3_nvptx_kernel_number(at->module, kernel->name, label),
+                              .shared = o3_build_index(&b, kernel->shared_bytes),
+                              .cluster = kernel->cluster,
+                              .num_arguments = kernel->num_arguments,
+                              .arguments = arguments,
+                              .is_map = is_map};
+  for (int i = 0; i < 3; ++i) {
+    launch.grid[i] = o3_build_index(&b, kernel->grid[i]);
+    launch.block[i] = o3_build_index(&b, i ? 1 : kernel->block);
+  }
+  o3_nvptx_launch(&b, at->module, &launch);
+}
+
+static void destroy_copies(o3_inlined_t *at) {
+  for (int i = at->num_ops - 1; i >= 0; --i) mlirOperationDestroy(at->ops[i]);
+  for (int i = at->num_buffers - 1; i >= 0; --i) mlirOperationDestroy(at->buffers[i]);
+}
+
+/* Instructions of one architecture alone are told by the kernel's name: o3k_..._sm90a_... */
+static void note_architecture(MlirModule module, const o3_gpu_kernel_t *kernel) {
+  const char *arch = strstr(kernel->name, "__sm");
+  if (!arch) return;
+  arch += strlen("__sm");
+  if (arch[strspn(arch, "0123456789")] != 'a') return;
+  o3_nvptx_device(module);
+  o3_op_attr_set(o3_nvptx_device_op(module), O3_NVPTX_SPECIFIC_ATTR,
+                 mlirUnitAttrGet(mlirModuleGetContext(module)));
+}
+
+/* Offers the kernel to the families. */
+static o3_status_t try_families(o3_inlined_t *at, const char *label, bool *taken) {
+  static _Thread_local body_ops_t body;
+  const o3_gpu_t *gpu = at->env->machine->gpu;
+  o3_gpu_kernel_t kernel = {0};
+  read_body(at->kernel, &body);
+  o3_kernel_site_t site = {.arena = at->env->arena,
+                           .sm = gpu->sm,
+                           .multiprocessors = gpu->multiprocessors,
+                           .shared_bytes = (int)gpu->shared_per_block,
+                           .num_ops = body.num_ops,
+                           .ops = body.ops,
+                           .num_arguments = body.num_arguments,
+                           .arguments = body.arguments};
+  o3_status_t status = o3_fast_kernel_make(&site, &kernel);
+  *taken = !status;
+  if (status && o3_status_code(status) == O3_STATUS_UNSUPPORTED) {
+    o3_log(O3_LOG_DEBUG, "%s: generic kernel; %s", label, o3_status_message(status));
+    o3_status_destroy(status);
+    status = NULL;
+  }
+  if (*taken) status = add_code(at->module, &kernel);
+  if (*taken && !status) {
+    note_architecture(at->module, &kernel);
+    launch_family(at, &kernel, label);
+    destroy_copies(at);
+  }
+  o3_gpu_kernel_deinit(&kernel);
+  return status;
+}
+
+/* "Conv_3, Relu_4" */
+static const char *label_of(const o3_inlined_t *at) {
+  MlirAttribute nodes = o3_op_attr(at->kernel, "o3.nodes");
+  o3_strbuf_t text = O3_STRBUF_INIT;
+  intptr_t count = mlirAttributeIsNull(nodes) ? 0 : mlirArrayAttrGetNumElements(nodes);
+  for (intptr_t i = 0; i < count; ++i) {
+    MlirStringRef node = mlirStringAttrGetValue(mlirArrayAttrGetElement(nodes, i));
+    o3_strbuf_printf(&text, "%s%.*s", i ? ", " : "", O3_STR_ARGS(node));
+  }
+  const char *label = text.failed ? NULL : o3_arena_strdup(at->env->arena, text.length ? text.text : "");
+  o3_strbuf_deinit(&text);
+  return label;
+}
+
+static o3_status_t emit_kernel(o3_inlined_t *at, void *context) {
+  bool taken;
+  (void)context;
+  const char *label = label_of(at);
+  O3_TRY_ALLOC(label);
+  O3_TRY(try_families(at, label, &taken));
+  return taken ? NULL : o3_nvptx_generic_kernel(at, label);
+}
+
+/* ---- Checks in bodies ---- */
+
+typedef struct failure {
+  MlirModule module;
+  MlirValue word;
+  MlirStringRef text;
+} failure_t;
+
+static o3_status_t build_failure(o3_builder_t *b, void *context, MlirValue *yields) {
+  const failure_t *it = context;
+  MlirType i32 = mlirIntegerTypeGet(b->context, 32);
+  (void)yields;
+  int number = o3_nvptx_message_number(it->module, it->text);
+  o3_build0(b, "llvm.store", O3_VALUES(o3_build_int(b, i32, number + 1), it->word));
+  const o3_op_spec_t spec = {
+      .name = "llvm.call_intrinsic",
+      .num_attrs = 3,
+      .attrs = (o3_attr_t[]){{"intrin", o3_attr_string(b->context, "llvm.nvvm.exit")},
+                             {"operandSegmentSizes", mlirDenseI32ArrayGet(b->context, 2, (int32_t[]){0, 0})},
+                             {"op_bundle_sizes", mlirDenseI32ArrayGet(b->context, 0, NULL)}}};
+  o3_build(b, &spec);
+  return NULL;
+}
+
+static MlirValue error_word(MlirModule module) {
+  MlirBlock entry = o3_func_body(o3_module_func(module, "main"));
+  o3_builder_t b = o3_builder_before(mlirBlockGetFirstOperation(entry));
+  MlirValue session = o3_cpu_session(module);
+  return o3_nvptx_call(&b, module, O3_NVPTX_RT_ERROR_WORD, 1, &session);
+}
+
+static bool is_in_launch(MlirOperation op) {
+  while (!mlirOperationIsNull(op) && !o3_op_is(op, "gpu.launch")) op = mlirOperationGetParentOperation(op);
+  return !mlirOperationIsNull(op);
+}
+
+static o3_status_t replace_check(MlirOperation op, void *context) {
+  failure_t *it = context;
+  if (!o3_op_is(op, "cf.assert") || !is_in_launch(op)) return NULL;
+  if (!it->word.ptr) it->word = error_word(it->module);
+  it->text = o3_op_string(op, "msg");
+  o3_builder_t b = o3_builder_before(op);
+  MlirType i1 = mlirIntegerTypeGet(b.context, 1);
+  MlirValue fails = o3_build2(&b, "arith.xori", mlirOperationGetOperand(op, 0), o3_build_int(&b, i1, 1));
+  o3_if_t branch = {.condition = fails, .then_body = build_failure, .context = it};
+  O3_TRY(o3_build_if(&b, &branch, NULL));
+  mlirOperationDestroy(op);
+  return NULL;
+}
+
+/* ---- The pass ---- */
+
+static o3_status_t collect_op(MlirOperation op, void *context) {
+  if (!o3_op_is(op, "linalg.generic") || o3_ptr_vec_push(context, op.ptr)) return NULL;
+  return o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");
+}
+
+o3_status_t o3_nvptx_kernels(o3_pass_env_t *env, MlirModule module) {
+  MlirOperation main = o3_module_func(module, "main");
+  o3_ptr_vec_t ops = o3_ptr_vec(env->arena);
+  failure_t failure = {.module = module};
+  o3_nvptx_load_dialects(env->context);
+  O3_TRY(o3_kernels_emit(env, module, emit_kernel, NULL));
+  O3_TRY(o3_walk(main, collect_op, &ops));
+  for (size_t i = 0; i < ops.count; ++i) O3_TRY(o3_nvptx_generic_op(env, (MlirOperation){ops.items[i]}));
+  O3_TRY(o3_walk(main, replace_check, &failure));
+  return o3_ir_run_pipeline(module, "builtin.module(canonicalize,cse)");
+}

@@ -1,0 +1,88 @@
+/* The GPU targets: rows of schedule/gpus.def, and the card in this machine. Their host is an x86-64 CPU of
+ * 2013 and later, as all servers with such cards are. */
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/compiled.h"
+#include "schedule/gpu.h"
+#include "target/nvptx/gpu_query.h"
+#include "target/nvptx/nvptx.h"
+
+#define O3_NVPTX_SHARED(stage, name, function, level, summary) \
+  o3_status_t function(o3_pass_env_t *env, MlirModule module);
+#define O3_NVPTX_PASS(stage, name, function, level, summary)
+#include "target/nvptx/nvptx_passes.def"
+#undef O3_NVPTX_PASS
+#undef O3_NVPTX_SHARED
+
+static const o3_target_pass_t PASSES[] = {
+#define O3_NVPTX_PASS(stage, name, function, level, summary) {#stage, name, function, level, summary},
+#define O3_NVPTX_SHARED                                      O3_NVPTX_PASS
+#include "target/nvptx/nvptx_passes.def"
+#undef O3_NVPTX_PASS
+#undef O3_NVPTX_SHARED
+};
+
+/* Generic kernels take every product, and what is done with its result. */
+static const char *refuse_product(MlirOperation product) {
+  (void)product;
+  return NULL;
+}
+static const char *refuse_epilogue(MlirOperation product, MlirOperation op) {
+  (void)product, (void)op;
+  return NULL;
+}
+
+/* Values of a row lie in shared memory, of which every card has 48 KiB a block beside partial sums. */
+static const o3_kernel_support_t KERNELS = {
+    .row_bytes = 44 << 10, .refuse_contraction = refuse_product, .refuse_epilogue = refuse_epilogue};
+
+const o3_target_t *o3_target_x86_64_v3(void);
+
+static o3_status_t fill_machine(o3_arena_t *arena, const o3_gpu_t *gpu, o3_machine_t *machine) {
+  O3_TRY(o3_target_x86_64_v3()->machine(arena, machine));
+  machine->kernels = &KERNELS;
+  machine->gpu = gpu;
+  return NULL;
+}
+
+#define COMMON                                                                                               \
+  .passes = PASSES, .num_passes = sizeof(PASSES) / sizeof(PASSES[0]), .emit_llvm_ir = o3_nvptx_emit_llvm_ir, \
+  .emit_object = o3_nvptx_emit_object, .emit_ptx = o3_nvptx_emit_ptx
+
+enum {
+#define O3_GPU(id, ...) ROW_##id,
+#include "schedule/gpus.def"
+#undef O3_GPU
+};
+
+#define O3_GPU(id, title, card, ...)                                                         \
+  static o3_status_t machine_##id(o3_arena_t *arena, o3_machine_t *machine) {                \
+    return fill_machine(arena, o3_gpu_at(ROW_##id), machine);                                \
+  }                                                                                          \
+  const o3_target_t *o3_target_##id(void);                                                   \
+  const o3_target_t *o3_target_##id(void) {                                                  \
+    static o3_target_t target = {                                                            \
+        .name = title, .summary = "NVIDIA GPU like " card, .machine = machine_##id, COMMON}; \
+    target.cpu_features = o3_target_x86_64_v3()->cpu_features;                               \
+    return &target;                                                                          \
+  }
+#include "schedule/gpus.def"
+#undef O3_GPU
+
+/* ---- The card in this machine ---- */
+
+static o3_status_t machine_here(o3_arena_t *arena, o3_machine_t *machine) {
+  o3_gpu_t *gpu = O3_ARENA_ARRAY(arena, o3_gpu_t, 1);
+  O3_TRY_ALLOC(gpu);
+  O3_TRY(o3_gpu_query(gpu));
+  return fill_machine(arena, gpu, machine);
+}
+
+const o3_target_t *o3_target_gpu(void);
+const o3_target_t *o3_target_gpu(void) {
+  static o3_target_t target = {
+      .name = "gpu", .summary = "the NVIDIA GPU in this machine", .machine = machine_here, COMMON};
+  target.cpu_features = o3_target_x86_64_v3()->cpu_features;
+  return &target;
+}

@@ -1,0 +1,233 @@
+#!/usr/bin/env python3
+"""The numeric rows on an NVIDIA GPU: compiled into a folder, then run from it, on this machine or on another one that
+has a card and needs neither o3c nor ONNX.
+
+    gpu_cases.py pack FOLDER [--target hopper] [--level 2] [LABEL ...]    compile the points whose labels hold one of these
+    gpu_cases.py run FOLDER                                              run them on the card and compare
+    gpu_cases.py check [LABEL ...]                                       both, with --target gpu; skips without a card
+
+References are those of the numeric suite (NumPy in float64 or ONNX Runtime), computed when packing. Each library is run
+three times in one session: as written, recorded, and as a replay of the record. The last line is
+"gpu: P passed, F failed, S skipped", counted in points at one level.
+"""
+
+import argparse
+import collections
+import concurrent.futures
+import ctypes
+import multiprocessing
+import os
+import pickle
+import queue as queue_module
+import random
+import re
+import shutil
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "numeric")]
+
+LEVELS = (0, 2)
+RUNS = 3  # as written, recorded, replayed
+
+
+# ---- Packing ----
+
+class Packer:
+    """Compiles parts of one opset and level into |folder|; |failed| collects (level, label, what is wrong)."""
+
+    def __init__(self, folder, target, level, opset):
+        self.folder, self.target, self.level, self.opset = folder, target, level, opset
+        self.failed, self.count = [], 0
+
+    def fail(self, part, what):
+        self.failed.append((self.level, part.point.label(), what))
+
+    def compile(self, parts, library):
+        import numeric_job
+        import o3_model
+        import onnx
+
+        path = library.replace(".so", ".onnx")
+        onnx.save(numeric_job.model_of(parts, self.opset), path)
+        try:
+            o3_model.compile_model(path, library, self.level, ("--threads", "1", "--target", self.target))
+            return None
+        except o3_model.O3Error as error:
+            return f"o3c: {error.code}: {error}"
+        finally:
+            os.remove(path)
+
+    def pack(self, parts):
+        """Parts that o3c refuses by name are taken out; when it names none, the job is split."""
+        while parts:
+            name = os.path.join(self.folder, f"O{self.level}-{self.opset}-{id(self)}-{self.count:03d}")
+            what = self.compile(parts, f"{name}.so")
+            if not what:
+                self.count += 1
+                self.write(parts, f"{name}.pickle")
+                return
+            named = re.search(r"\bp(\d+)_", what)
+            guilty = [part for part in parts if named and part.prefix == named[0]] or (parts if len(parts) == 1 else [])
+            if not guilty:
+                self.pack(parts[:len(parts) // 2])
+                parts = parts[len(parts) // 2:]
+                continue
+            self.fail(guilty[0], what)
+            parts = [part for part in parts if part is not guilty[0]]
+
+    def write(self, parts, path):
+        cases = [(part.point.label(), part.prefix, part.point.row.option("tol", 1),
+                  [part.feeds(trial) for trial in range(len(part.data))], part.expected) for part in parts]
+        with open(path, "wb") as file:
+            pickle.dump((self.level, cases), file)
+
+
+def pack_job(opset, points, levels, target, seed, folder):
+    import numeric_job
+
+    job = numeric_job.Job(points, opset, seed, lambda text: None)
+    failed = [(level, label, what) for (label, level), what in job.results.items() if level in levels]
+    for level in levels:
+        packer = Packer(folder, target, level, opset)
+        packer.pack(list(job.parts))
+        failed += packer.failed
+    return failed
+
+
+def pack(folder, target, levels, labels, seed):
+    import run_numeric
+
+    os.makedirs(folder, exist_ok=True)
+    points = [point for point in run_numeric.all_points() if not labels or any(part in point.label() for part in labels)]
+    print(f"gpu: {len(points)} points for {target}, O3_SEED={seed}", flush=True)
+    failed = []
+    for opset, members in run_numeric.chunks(points):
+        failed += pack_job(opset, members, levels, target, seed, folder)
+    with open(os.path.join(folder, "failed"), "wb") as file:
+        pickle.dump(failed, file)
+    return len(failed)
+
+
+# ---- Running ----
+
+def run_library(path, results):
+    import o3_model
+    from numeric_compare import difference
+
+    with open(path, "rb") as file:
+        level, cases = pickle.load(file)
+    try:
+        model = o3_model.Model(path.replace(".pickle", ".so"))
+        session = model.session()
+    except o3_model.O3Error as error:
+        results.update({(level, label): str(error) for label, *_ in cases})
+        return
+    names = [name for name, _, _ in model.outputs]
+    results.update({(level, label): None for label, *_ in cases})
+    for trial in range(max(len(feeds) for _, _, _, feeds, _ in cases)):
+        feeds = {}
+        for _, _, _, trials, _ in cases:
+            feeds.update(trials[min(trial, len(trials) - 1)])
+        for turn in range(RUNS):
+            try:
+                outputs = dict(zip(names, session.run_named(feeds)))
+            except o3_model.O3Error as error:
+                results.update({(level, label): f"run {turn} of trial {trial}: {error}" for label, *_ in cases})
+                return
+            for label, prefix, factor, trials, expected in cases:
+                for i, want in enumerate(expected[min(trial, len(trials) - 1)]):
+                    what = difference(outputs[f"{prefix}y{i}"], want, factor)
+                    if what and not results[level, label]:
+                        results[level, label] = f"run {turn} of trial {trial}, output {i}: {what}"
+
+
+def run_apart(path, results):
+    """In a process of its own, since compiled code may crash; a crash fails the library's points."""
+    queue = multiprocessing.Queue()
+    worker = multiprocessing.Process(target=work, args=(path, queue))
+    worker.start()
+    found = None
+    while found is None and (worker.is_alive() or not queue.empty()):
+        try:
+            found = queue.get(timeout=0.2)
+        except queue_module.Empty:
+            continue
+    worker.join()
+    if found is None:
+        with open(path, "rb") as file:
+            level, cases = pickle.load(file)
+        found = {(level, label): f"crash: exit status {worker.exitcode}" for label, *_ in cases}
+    results.update(found)
+
+
+def work(path, queue):
+    found = {}
+    run_library(path, found)
+    queue.put(found)
+
+
+def run(folder):
+    results = {}
+    with open(os.path.join(folder, "failed"), "rb") as file:
+        results.update({(level, label): what for level, label, what in pickle.load(file)})
+    start = time.monotonic()
+    multiprocessing.set_start_method("spawn")
+    paths = [os.path.join(folder, name) for name in sorted(os.listdir(folder)) if name.endswith(".pickle")]
+    with concurrent.futures.ThreadPoolExecutor(min(8, os.cpu_count())) as pool:
+        list(pool.map(lambda path: run_apart(path, results), paths))
+    by_op = collections.defaultdict(list)
+    for (level, label), what in results.items():
+        if what:
+            by_op[label.split(" ")[0]].append(f"FAIL O{level} {label}: {what}")
+    for lines in by_op.values():
+        print("\n".join(lines))
+    failed = sum(map(len, by_op.values()))
+    print(f"{time.monotonic() - start:.0f} s")
+    print(f"gpu: {len(results) - failed} passed, {failed} failed, 0 skipped")
+    return failed
+
+
+def has_card():
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return False
+    count = ctypes.c_int(0)
+    return driver.cuInit(0) == 0 and driver.cuDeviceGetCount(ctypes.byref(count)) == 0 and count.value > 0
+
+
+def check(labels, seed):
+    if not has_card():
+        print("SKIP: no NVIDIA driver or no card in this machine: NOTHING WAS RUN ON A GPU")
+        print("gpu: 0 passed, 0 failed, 1 skipped")
+        return 0
+    folder = tempfile.mkdtemp(prefix="o3-gpu-")
+    try:
+        pack(folder, "gpu", LEVELS, labels, seed)
+        return run(folder)
+    finally:
+        shutil.rmtree(folder)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("pack", "run", "check"))
+    parser.add_argument("arguments", nargs="*")
+    parser.add_argument("--target", default="gpu")
+    parser.add_argument("--level", type=int, action="append")
+    options = parser.parse_intermixed_args()
+    seed = int(os.environ.get("O3_SEED", random.SystemRandom().randrange(2**31)))
+    if options.what == "check":
+        return 1 if check(options.arguments, seed) else 0
+    folder, *labels = options.arguments
+    if options.what == "run":
+        return 1 if run(folder) else 0
+    pack(folder, options.target, options.level or LEVELS, labels, seed)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

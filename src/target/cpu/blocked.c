@@ -70,7 +70,7 @@ static void sparse_tile(const emitter_t *self, bool wide, o3_tile_t *tile) {
   tile->depth = (int)form->depth;
   tile->lanes = tile->lanes < tile->width ? tile->lanes : tile->width;
   tile->unroll = tile->depth < 4 ? tile->depth : 4;
-  tile->pixels = (wide ? 28 : 12) / (tile->width / tile->lanes);
+  tile->pixels = (!wide ? 12 : form->is_matmul ? 8 : 28) / (tile->width / tile->lanes);
 }
 
 static o3_tile_t full_tile(const emitter_t *self) {
@@ -488,6 +488,13 @@ static void add_axis(grid_t *grid, int dim, MlirValue size, MlirValue step) {
   grid->dims[grid->count++] = dim;
 }
 
+/* Whether all blocks take a piece of X in turn, while it is in the cache: when their weights are there, too. */
+static bool is_piece_first(const emitter_t *self) {
+  const o3_blocked_t *p = &self->product;
+  int64_t bytes = p->w->sizes[0] * p->sparse.lanes * p->sparse.depth * (int64_t)sizeof(float);
+  return p->sparse.lanes && bytes <= self->env->machine->l2_bytes / 4;
+}
+
 static void make_grid(const emitter_t *self, o3_builder_t *b, grid_t *grid) {
   const o3_blocked_t *p = &self->product;
   const MlirValue *sizes = p->nest.size_values;
@@ -495,9 +502,12 @@ static void make_grid(const emitter_t *self, o3_builder_t *b, grid_t *grid) {
   int rows = p->pixels.count - 1; /* the last of them is inside of the blocks */
   for (int i = 0; i < p->around.count; ++i) add_axis(grid, p->around.at[i], sizes[p->around.at[i]], one);
   for (int i = 0; i + 1 < rows; ++i) add_axis(grid, p->pixels.at[i], sizes[p->pixels.at[i]], one);
-  add_axis(grid, -1, o3_build_index(b, self->blocks), o3_build_index(b, self->tile.blocks));
+  MlirValue blocks = o3_build_index(b, self->blocks), group = o3_build_index(b, self->tile.blocks);
+  bool piece_first = is_piece_first(self);
+  if (!piece_first) add_axis(grid, -1, blocks, group);
   if (rows > 0) add_axis(grid, p->pixels.at[rows - 1], sizes[p->pixels.at[rows - 1]], one);
   add_axis(grid, -2, run_size(self, b), o3_build_index(b, self->piece));
+  if (piece_first) add_axis(grid, -1, blocks, group);
 }
 
 static o3_status_t build_task(task_t *task, o3_builder_t *b) {

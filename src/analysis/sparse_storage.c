@@ -43,6 +43,13 @@ o3_status_t o3_sparse_format_parse(const char *text, o3_sparse_format_t *format)
 
 static o3_status_t unsupported(const char *why) { return o3_status_create(O3_STATUS_UNSUPPORTED, "%s", why); }
 
+static int64_t at_least_one(int64_t value) { return value > 0 ? value : 1; }
+
+/* Steps of windows of 1 x 1 leave out what they do not read. */
+static int64_t step_of(const o3_sparse_weight_t *w, int i) {
+  return w->window[0] * w->window[1] == 1 ? 1 : at_least_one(w->steps[i]);
+}
+
 /* The largest power of two up to 16 that divides all three. */
 static int64_t common(int64_t a, int64_t b, int64_t c) {
   int64_t size = LANES;
@@ -72,12 +79,25 @@ static o3_status_t block_rows(const o3_sparse_weight_t *weight, const o3_sparse_
   return block->lanes < LEAST_LANES ? unsupported("outputs of a group are no multiple of 4") : NULL;
 }
 
+static o3_status_t csr_rows(const o3_sparse_weight_t *weight, o3_sparse_block_t *block) {
+  *block = (o3_sparse_block_t){1, 1};
+  if (weight->is_matmul) return unsupported("compressed rows have kernels for convolutions only");
+  int64_t channels = weight->channels * weight->group;
+  for (int i = 0; i < 2; ++i) {
+    if ((weight->window[i] - 1) * at_least_one(weight->dilations[i]) > MAX_WINDOW)
+      return unsupported("windows of compressed rows reach over at most 128 x 128");
+    channels *= step_of(weight, i);
+  }
+  return channels > MAX_CHANNELS ? unsupported("its steps make more than 65536 channels") : NULL;
+}
+
 o3_status_t o3_sparse_supported(const o3_sparse_weight_t *weight, const o3_sparse_format_t *format,
                                 o3_sparse_block_t *block) {
   o3_sparse_block_t ignored;
   block = block ? block : &ignored;
   O3_TRY(check_weight(weight));
   if (format->kind == O3_SPARSE_BSR) return block_rows(weight, format, block);
+  if (format->kind == O3_SPARSE_CSR) return csr_rows(weight, block);
   return unsupported("there is no kernel for this format");
 }
 
@@ -96,13 +116,24 @@ static float element(const o3_sparse_weight_t *w, int64_t m, int64_t c, int64_t 
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
+static int32_t column(const packer_t *self, int64_t channel, const int64_t *at) {
+  int64_t place[2] = {at[0], at[1]};
+  bool is_row = self->block.lanes * self->block.depth == 1;
+  for (int i = 0; i < 2 && is_row; ++i) {
+    int64_t step = step_of(self->weight, i), position = at[i] * at_least_one(self->weight->dilations[i]);
+    channel = channel * step + position % step;
+    place[i] = position / step;
+  }
+  return (int32_t)(channel | place[0] << 16 | place[1] << 24);
+}
+
 static void fill_entry(const packer_t *self, int64_t m, int64_t c, const int64_t *at) {
   const o3_sparse_weight_t *w = self->weight;
   int64_t lanes = self->block.lanes, depth = self->block.depth;
   float *values = self->packed->values + self->count * depth * lanes;
   int64_t num_m = least(lanes, w->outputs - m), num_c = least(depth, w->channels - c);
   int64_t channel = m / (w->outputs / w->group) * w->channels + c;
-  self->packed->columns[self->count] = (int32_t)(channel | at[0] << 16 | at[1] << 24);
+  self->packed->columns[self->count] = column(self, channel, at);
   for (int64_t k = 0; k < num_c; ++k) {
     for (int64_t l = 0; l < num_m; ++l) values[k * lanes + l] = element(w, m + l, c + k, at[0], at[1]);
   }

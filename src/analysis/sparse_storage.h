@@ -5,6 +5,10 @@
  * window << 16) + (its column << 24) rows     i32: entries rows[r] to rows[r + 1] belong to the outputs r *
  * lanes to r * lanes + lanes
  *
+ * Compressed rows read an image N C H W in which steps and dilations are gone: with steps s0 x s1 channel c,
+ * row h and column w of the input are channel (c * s0 + h % s0) * s1 + w % s1, row h / s0, column w / s1;
+ * windows of 1 x 1 read what a slice with these steps leaves.
+ *
  * A block format stores blocks that hold a number other than zero; its block shape is rounded to what
  * registers take (o3_sparse_block). Compressed rows are the case of one lane and a depth of one.
  *
@@ -45,8 +49,9 @@ typedef struct o3_sparse_weight {
   bool is_matmul, is_f32;
   int64_t outputs, channels, group;
   int64_t window[2];
-  const float *data;  /* NULL when only the form is asked about */
-  int64_t strides[4]; /* elements between outputs, channels, rows and columns of the window */
+  int64_t steps[2], dilations[2]; /* of the convolution; 0 counts as 1. Compressed rows only, see below */
+  const float *data;              /* NULL when only the form is asked about */
+  int64_t strides[4];             /* elements between outputs, channels, rows and columns of the window */
 } o3_sparse_weight_t;
 
 /* Outputs and inputs of an entry. */

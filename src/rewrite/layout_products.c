@@ -1,4 +1,6 @@
 /* Layouts of convolutions and matrix products: where blocked values and panels come from. */
+#include <string.h>
+
 #include "rewrite/layout.h"
 #include "rewrite/layout_sparse.h"
 
@@ -125,23 +127,49 @@ static o3_sparse_weight_t sparse_form(const conv_t *conv) {
                               .channels = conv->group_channels,
                               .group = conv->group,
                               .window = {height, width},
+                              .steps = {conv->strides[0], conv->strides[1]},
+                              .dilations = {conv->dilations[0], conv->dilations[1]},
                               .strides = {conv->group_channels * height * width, height * width, width, 1}};
 }
 
+static MlirValue sparse_op(o3_layout_t *self, const conv_t *conv, const o3_layout_sparse_t *sparse,
+                           MlirValue x, MlirValue b, const o3_shape_t *shape) {
+  const MlirValue operands[5] = {x, sparse->values, sparse->rows, sparse->columns, b};
+  return o3_layout_op(
+      self, "o3.conv_sparse", shape, o3_type_element(mlirValueGetType(x)), mlirValueIsNull(b) ? 4 : 5,
+      operands,
+      O3_ATTRS({"strides", o3_attr_ints(self->context, 2, conv->strides)},
+               {"dilations", o3_attr_ints(self->context, 2, conv->dilations)},
+               {"pads", o3_attr_ints(self->context, 4, conv->pads)}, {"encoding", sparse->encoding}));
+}
+
+/* Compressed rows: steps of larger windows become channels, and dilations are in the columns already. */
+static MlirValue build_plain_sparse(o3_layout_t *self, conv_t conv, const o3_layout_sparse_t *sparse,
+                                    const o3_shape_t *y_shape) {
+  bool is_point = o3_layout_size(&conv.w_shape, 2) * o3_layout_size(&conv.w_shape, 3) == 1;
+  conv.dilations[0] = conv.dilations[1] = 1;
+  if (!is_point && conv.strides[0] * conv.strides[1] > 1) {
+    o3_layout_steps_t steps;
+    memcpy(steps.strides, conv.strides, sizeof(steps.strides));
+    memcpy(steps.pads, conv.pads, sizeof(steps.pads));
+    conv.x = o3_layout_without_steps(self, conv.x, &steps);
+    memset(conv.pads, 0, sizeof(conv.pads));
+    conv.strides[0] = conv.strides[1] = 1;
+  }
+  return sparse_op(self, &conv, sparse, conv.x, conv.b, y_shape);
+}
+
+/* The plain result. */
 static MlirValue build_sparse(o3_layout_t *self, const conv_t *conv, const o3_shape_t *y_shape) {
   o3_sparse_weight_t weight = sparse_form(conv);
   o3_layout_sparse_t sparse;
   o3_shape_t shape;
   if (!o3_layout_store_sparse(self, conv->op, &weight, &sparse)) return (MlirValue){0};
-  MlirValue operands[5] = {o3_layout_pack(self, conv->x, false), sparse.values, sparse.rows, sparse.columns};
-  if (!mlirValueIsNull(conv->b)) operands[4] = pack_bias(self, conv);
+  if (sparse.is_plain) return build_plain_sparse(self, *conv, &sparse, y_shape);
+  MlirValue b = mlirValueIsNull(conv->b) ? conv->b : pack_bias(self, conv);
   o3_layout_blocked_shape(self->context, y_shape, &shape);
-  return o3_layout_op(
-      self, "o3.conv_sparse", &shape, o3_type_element(mlirValueGetType(conv->x)),
-      mlirValueIsNull(conv->b) ? 4 : 5, operands,
-      O3_ATTRS({"strides", o3_attr_ints(self->context, 2, conv->strides)},
-               {"dilations", o3_attr_ints(self->context, 2, conv->dilations)},
-               {"pads", o3_attr_ints(self->context, 4, conv->pads)}, {"encoding", sparse.encoding}));
+  MlirValue y = sparse_op(self, conv, &sparse, o3_layout_pack(self, conv->x, false), b, &shape);
+  return o3_layout_unpack(self, y, y_shape);
 }
 
 /* ---- Winograd ---- */
@@ -176,6 +204,12 @@ static MlirValue build_winograd(o3_layout_t *self, const conv_t *conv, const o3_
                       mlirValueIsNull(conv->b) ? 2 : 3, operands, 2, attrs);
 }
 
+static MlirValue build_dense(o3_layout_t *self, const conv_t *conv, const o3_shape_t *y_shape) {
+  int tile = winograd_tile(self, conv, y_shape);
+  MlirValue blocked = tile ? build_winograd(self, conv, y_shape, tile) : build_conv(self, conv, y_shape);
+  return mlirValueIsNull(blocked) ? blocked : o3_layout_unpack(self, blocked, y_shape);
+}
+
 MlirValue o3_layout_conv(o3_layout_t *self, MlirOperation op) {
   conv_t conv;
   bool sparse = o3_layout_is_sparse(op);
@@ -189,12 +223,8 @@ MlirValue o3_layout_conv(o3_layout_t *self, MlirOperation op) {
     conv.x = o3_layout_reshape(self, conv.x, &conv.x_shape);
     conv.w = o3_layout_reshape(self, conv.w, &conv.w_shape);
   }
-  int tile = sparse ? 0 : winograd_tile(self, &conv, &y_shape);
-  MlirValue blocked = sparse ? build_sparse(self, &conv, &y_shape)
-                      : tile ? build_winograd(self, &conv, &y_shape, tile)
-                             : build_conv(self, &conv, &y_shape);
-  if (mlirValueIsNull(blocked)) return blocked;
-  MlirValue plain = o3_layout_unpack(self, blocked, &y_shape);
+  MlirValue plain = sparse ? build_sparse(self, &conv, &y_shape) : build_dense(self, &conv, &y_shape);
+  if (mlirValueIsNull(plain)) return plain;
   return one_dimension ? o3_layout_reshape(self, plain, &conv.y_shape) : plain;
 }
 

@@ -103,6 +103,7 @@ static o3_status_t store(o3_layout_t *self, MlirOperation op, o3_sparse_weight_t
   O3_TRY(allocate(self, weight, &block, &packed));
   o3_sparse_pack(weight, &block, &packed);
   const char *name = o3_weights_name(self->env->weights, value);
+  sparse->is_plain = block.lanes * block.depth == 1;
   sparse->encoding = encoding(self->context, weight, &block);
   build_constants(self, name ? name : "sparse", &packed, &block, sparse);
   return self->status;
@@ -115,4 +116,51 @@ bool o3_layout_store_sparse(o3_layout_t *self, MlirOperation op, o3_sparse_weigh
     self->status = o3_status_annotate(status, "op '%.*s', sparse format '%.*s'", O3_STR_ARGS(o3_op_label(op)),
                                       O3_STR_ARGS(o3_op_string(op, O3_SPARSE_FORMAT_ATTR)));
   return !status;
+}
+
+/* ---- Images of compressed rows ---- */
+
+static MlirValue pad_to(o3_layout_t *self, MlirValue x, const o3_shape_t *lows, const o3_shape_t *highs,
+                        const o3_shape_t *shape) {
+  MlirType element = o3_type_element(mlirValueGetType(x)), scalar = o3_tensor_type(0, NULL, element);
+  MlirAttribute zero = mlirDenseElementsAttrSplatGet(scalar, o3_attr_float(element, 0));
+  MlirValue fill =
+      o3_build1_attrs(&self->builder, "o3.constant", scalar, O3_NO_VALUES, O3_ATTRS({"value", zero}));
+  MlirValue operands[2] = {x, fill};
+  return o3_layout_op(self, "o3.pad", shape, element, 2, operands,
+                      O3_ATTRS({"lows", o3_shape_attr(self->context, lows, self->num_symbols)},
+                               {"highs", o3_shape_attr(self->context, highs, self->num_symbols)},
+                               {"mode", o3_attr_string(self->context, "constant")}));
+}
+
+/* The border, and what makes the sizes multiples of the steps. */
+static MlirValue surround(o3_layout_t *self, MlirValue x, const o3_layout_steps_t *steps, o3_shape_t *shape) {
+  o3_shape_t lows = {.rank = 4}, highs = {.rank = 4};
+  MlirAffineExpr zero = o3_expr_const(self->context, 0);
+  bool same = true;
+  for (int i = 0; i < 4; ++i) lows.dims[i] = highs.dims[i] = zero;
+  for (int i = 0; i < 2; ++i) {
+    MlirAffineExpr *dim = &shape->dims[2 + i], step = o3_expr_const(self->context, steps->strides[i]);
+    MlirAffineExpr padded =
+        o3_expr_add(*dim, o3_expr_const(self->context, steps->pads[i] + steps->pads[2 + i]));
+    MlirAffineExpr whole = o3_expr_mul(o3_expr_ceil_div(padded, step), step);
+    lows.dims[2 + i] = o3_expr_const(self->context, steps->pads[i]);
+    highs.dims[2 + i] = o3_expr_sub(o3_expr_sub(whole, *dim), lows.dims[2 + i]);
+    same = same && o3_expr_equal(whole, *dim);
+    *dim = whole;
+  }
+  return same ? x : pad_to(self, x, &lows, &highs, shape);
+}
+
+MlirValue o3_layout_without_steps(o3_layout_t *self, MlirValue x, const o3_layout_steps_t *steps) {
+  o3_shape_t shape;
+  if (!o3_layout_shape(x, &shape)) return x;
+  x = surround(self, x, steps, &shape);
+  x = o3_layout_split(self, o3_layout_split(self, x, 2, steps->strides[0]), 4, steps->strides[1]);
+  x = o3_layout_transpose(self, x, (int64_t[]){0, 1, 3, 5, 2, 4});
+  MlirAffineExpr phases = o3_expr_const(self->context, steps->strides[0] * steps->strides[1]);
+  shape.dims[1] = o3_expr_mul(shape.dims[1], phases);
+  for (int i = 0; i < 2; ++i)
+    shape.dims[2 + i] = o3_expr_ceil_div(shape.dims[2 + i], o3_expr_const(self->context, steps->strides[i]));
+  return o3_layout_reshape(self, x, &shape);
 }

@@ -8,6 +8,7 @@
 typedef struct o3_layout_sparse {
   MlirValue values, rows, columns; /* o3.constant */
   MlirAttribute encoding;
+  bool is_plain; /* compressed rows: the product reads and writes plain images */
 } o3_layout_sparse_t;
 
 /* Whether |op| is marked with a sparse format. */
@@ -16,5 +17,13 @@ bool o3_layout_is_sparse(MlirOperation op);
  * when self->status says why not. */
 bool o3_layout_store_sparse(o3_layout_t *self, MlirOperation op, o3_sparse_weight_t *weight,
                             o3_layout_sparse_t *sparse);
+
+/* How a convolution walks its input, a plain image of rank 4. */
+typedef struct o3_layout_steps {
+  int64_t strides[2], pads[4];
+} o3_layout_steps_t;
+
+/* |x| as compressed rows read it: with its border, steps as channels. */
+MlirValue o3_layout_without_steps(o3_layout_t *self, MlirValue x, const o3_layout_steps_t *steps);
 
 #endif

@@ -15,7 +15,7 @@ import o3_model
 
 # format -> shape of the blocks of zeros (outputs x inputs)
 FORMATS = {"bsr-16x16": (16, 16), "bsr-32x32": (32, 32), "bsr-8x8": (8, 8), "bsr-4x4": (4, 4), "bsr-16x1": (16, 1),
-           "bsr-8x1": (8, 1), "bsr-1x16": (1, 16), "bsr-3x5": (3, 5)}
+           "bsr-8x1": (8, 1), "bsr-1x16": (1, 16), "bsr-3x5": (3, 5), "csr": (1, 1)}
 CASES = 8
 TARGETS = ("x86-64-v3", "native")
 

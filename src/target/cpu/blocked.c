@@ -16,6 +16,7 @@
 #include "target/cpu/cpu.h"
 #include "target/cpu/cpu_ir.h"
 #include "target/cpu/loops.h"
+#include "target/cpu/sparse_rows.h"
 #include "target/cpu/tile_text.h"
 
 enum { MAX_SIDES = 4 };
@@ -488,7 +489,8 @@ static void add_axis(grid_t *grid, int dim, MlirValue size, MlirValue step) {
   grid->dims[grid->count++] = dim;
 }
 
-/* Whether all blocks take a piece of X in turn, while it is in the cache: when their weights are there, too. */
+/* Whether all blocks take a piece of X in turn, while it is in the cache: when their weights are there, too.
+ */
 static bool is_piece_first(const emitter_t *self) {
   const o3_blocked_t *p = &self->product;
   int64_t bytes = p->w->sizes[0] * p->sparse.lanes * p->sparse.depth * (int64_t)sizeof(float);
@@ -572,6 +574,11 @@ bool o3_blocked_takes(MlirOperation op) {
   return o3_blocked_match(op, &product);
 }
 
+bool o3_blocked_needs_start(MlirOperation op) {
+  static _Thread_local o3_blocked_t product;
+  return o3_blocked_match(op, &product) && o3_sparse_is_rows(&product.sparse);
+}
+
 const char *o3_blocked_refuse_epilogue(MlirOperation op, MlirOperation other) {
   static _Thread_local o3_blocked_t product;
   static _Thread_local o3_blocked_side_t side;
@@ -586,6 +593,7 @@ o3_status_t o3_blocked_emit(o3_pass_env_t *env, MlirModule module, const o3_prod
   if (!o3_blocked_match(kernel->product, &self.product))
     return o3_status_create(O3_STATUS_INTERNAL, "op '%.*s' is no product in blocks",
                             O3_STR_ARGS(o3_op_label(kernel->product)));
+  if (o3_sparse_is_rows(&self.product.sparse)) return o3_sparse_rows_emit(env, module, kernel, &self.product);
   O3_TRY(read_sides(&self.product, kernel->num_before, kernel->before, self.before));
   O3_TRY(read_sides(&self.product, kernel->num_after, kernel->after, self.after));
   MlirOperation last = kernel->num_after ? kernel->after[kernel->num_after - 1] : kernel->product;

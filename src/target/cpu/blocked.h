@@ -7,6 +7,8 @@
 
 /* Whether |op|, on tensors or buffers, is such a product. */
 bool o3_blocked_takes(MlirOperation op);
+/* Whether |op|, one that is taken, is emitted only together with what its sums start at. */
+bool o3_blocked_needs_start(MlirOperation op);
 /* Why |op|, which computes each element of the product's result from itself and others, cannot follow. */
 const char *o3_blocked_refuse_epilogue(MlirOperation product, MlirOperation op);
 /* As o3_product_emit, for a product that o3_blocked_takes. */

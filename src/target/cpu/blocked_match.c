@@ -126,13 +126,25 @@ static bool merge_run(o3_blocked_t *p) {
   return !pixels->count || o3_nest_step(p->x, pixels->at[pixels->count - 1], &p->x_step);
 }
 
+static bool merge_run_of_planes(o3_blocked_t *p) {
+  const int plane[2] = {2, 3};
+  bool merged = o3_nest_merge_dims(&p->nest, 2, plane);
+  p->pixels = (o3_blocked_dims_t){.count = 3, .at = {0, 1, 3}};
+  return merged;
+}
+
+/* n, m, and the positions of a plane as one run. */
+static bool match_rows(o3_blocked_t *p) {
+  return p->nest.num_dims == 4 && p->y->is_contiguous && p->x->is_contiguous && merge_run_of_planes(p);
+}
+
 /* The result's dims are all there is: n, block, h, w, lane or those of the matrix. */
 static bool match_sparse(o3_blocked_t *p) {
   int rank = p->nest.num_dims;
   p->x = &p->nest.operands[O3_SPARSE_X], p->w = &p->nest.operands[O3_SPARSE_VALUES];
   p->y = &p->nest.operands[O3_SPARSE_Y];
   p->lane = p->block = p->columns = -1;
-  if (p->sparse.lanes * p->sparse.depth == 1) return false;
+  if (o3_sparse_is_rows(&p->sparse)) return match_rows(p);
   if (p->sparse.is_matmul) {
     p->columns = rank - 1;
   } else {

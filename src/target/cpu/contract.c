@@ -172,7 +172,7 @@ static o3_status_t replace_product(MlirOperation op, void *context) {
   if (!o3_nest_read(op, &nest)) return NULL;
   O3_TRY(o3_halo_emit(self->env, op, &done));
   if (done) return NULL;
-  if (o3_blocked_takes(op)) {
+  if (o3_blocked_takes(op) && !o3_blocked_needs_start(op)) {
     const o3_product_kernel_t alone = {.product = op};
     return o3_blocked_emit(self->env, self->module, &alone);
   }

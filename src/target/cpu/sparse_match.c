@@ -46,7 +46,9 @@ static MlirAffineMap x_map(MlirContext context, const o3_sparse_form_t *form, in
     return mlirAffineMapGet(context, rank, 0, rank, exprs);
   }
   exprs[1] = zero;
-  if (rank == 5) exprs[4] = zero;
+  if (rank == 4) exprs[2] = exprs[3] = zero; /* compressed rows walk planes by themselves */
+  if (rank == 4) return mlirAffineMapGet(context, rank, 0, rank, exprs);
+  exprs[4] = zero;
   for (int i = 0; i < 2; ++i)
     exprs[2 + i] = mlirAffineMulExprGet(exprs[2 + i], mlirAffineConstantExprGet(context, form->strides[i]));
   return mlirAffineMapGet(context, rank, 0, rank, exprs);

@@ -19,4 +19,7 @@ typedef struct o3_sparse_form {
  * one of the five operands. False for any other op. */
 bool o3_sparse_match(MlirOperation op, o3_nest_t *nest, o3_sparse_form_t *form);
 
+/* Compressed rows: entries of one number. */
+static inline bool o3_sparse_is_rows(const o3_sparse_form_t *form) { return form->lanes * form->depth == 1; }
+
 #endif

@@ -47,10 +47,11 @@ static MlirValue start(o3_lw_t *lw, const o3_shape_t *shape, MlirOperation op, M
 }
 
 MlirValue o3_lw_blocked_start(o3_lw_t *lw, MlirOperation op, const o3_shape_t *shape, MlirValue bias) {
-  return start(lw, shape, op, bias, 2, (int64_t[]){1, 4});
+  return start(lw, shape, op, bias, shape->rank - 3, (int64_t[]){1, 4});
 }
 
 typedef struct halo {
+  int rank; /* 5; 4 for images without lanes */
   MlirValue x, sizes[2], zero;
   const o3_lw_window_t *window;
 } halo_t;
@@ -60,7 +61,7 @@ static void halo_body(const o3_body_args_t *in) {
   const halo_t *halo = in->context;
   o3_builder_t *b = in->builder;
   MlirValue position[5], first = o3_build_index(b, 0), one = o3_build_index(b, 1), inside = {0};
-  for (int i = 0; i < 5; ++i) position[i] = o3_lw_index(b, i);
+  for (int i = 0; i < halo->rank; ++i) position[i] = o3_lw_index(b, i);
   for (int i = 0; i < 2; ++i) {
     MlirValue at = o3_build2(b, "arith.subi", position[2 + i], o3_build_index(b, halo->window->lows[i]));
     MlirValue last = o3_build2(b, "arith.subi", halo->sizes[i], one);
@@ -68,7 +69,7 @@ static void halo_body(const o3_body_args_t *in) {
     inside = i ? o3_build2(b, "arith.andi", inside, fits) : fits;
     position[2 + i] = o3_build2(b, "arith.maxsi", o3_build2(b, "arith.minsi", at, last), first);
   }
-  in->results[0] = o3_build_select(b, inside, o3_lw_extract(b, halo->x, 5, position), halo->zero);
+  in->results[0] = o3_build_select(b, inside, o3_lw_extract(b, halo->x, halo->rank, position), halo->zero);
 }
 
 /* The size of x that windows are read from. A single window reads what it covers and no more: upstream drops
@@ -85,7 +86,8 @@ static MlirAffineExpr padded_size(const o3_lw_t *lw, const blocked_t *self, int 
 MlirValue o3_lw_blocked_surround(o3_lw_t *lw, MlirValue x, const o3_shape_t *from, const o3_shape_t *to,
                                  const o3_lw_window_t *window) {
   MlirType element = o3_type_element(mlirValueGetType(x));
-  halo_t halo = {.x = x, .window = window, .zero = o3_lw_scalar(&lw->builder, element, 0)};
+  halo_t halo = {
+      .rank = from->rank, .x = x, .window = window, .zero = o3_lw_scalar(&lw->builder, element, 0)};
   bool same = true;
   for (int i = 0; i < 2; ++i) {
     halo.sizes[i] = o3_lw_size(lw, from->dims[2 + i]);

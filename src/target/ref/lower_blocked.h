@@ -4,7 +4,8 @@
 
 #include "target/ref/window.h"
 
-/* N x blocks x OH x OW x lanes of |shape|, full of |bias| (blocks x lanes) or, when that is null, zeros. */
+/* N x blocks x OH x OW x lanes of |shape|, full of |bias| (blocks x lanes) or, when that is null, zeros.
+ * Without lanes, here and below: a plain image, channels instead of blocks. */
 MlirValue o3_lw_blocked_start(o3_lw_t *lw, MlirOperation op, const o3_shape_t *shape, MlirValue bias);
 
 /* |x|, N x blocks x H x W x lanes, with the window's border of zeros; |x| itself where it has none. */

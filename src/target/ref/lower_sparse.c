@@ -158,6 +158,33 @@ static bool is_pointwise(const o3_lw_window_t *window, const o3_shape_t *x, cons
   return true;
 }
 
+static void same_body(const o3_body_args_t *in) { in->results[0] = in->args[0]; }
+
+/* A plain image at every step, which is all that a window of one reads. */
+static MlirValue take_steps(o3_lw_t *lw, MlirOperation op, MlirValue x, const o3_shape_t *y,
+                            const o3_lw_window_t *window) {
+  MlirAffineExpr exprs[4];
+  o3_shape_t shape;
+  o3_lw_operand_shape(lw, op, 0, &shape);
+  if (window->strides[0] * window->strides[1] == 1) return x;
+  for (int i = 0; i < 4; ++i) exprs[i] = mlirAffineDimExprGet(lw->context, i);
+  for (int i = 0; i < 2; ++i) {
+    MlirAffineExpr step = o3_expr_const(lw->context, window->strides[i]);
+    exprs[2 + i] = mlirAffineMulExprGet(exprs[2 + i], step);
+    shape.dims[2 + i] = y->dims[2 + i];
+  }
+  o3_generic_t generic = {.op = op,
+                          .iterators = "pppp",
+                          .num_inputs = 1,
+                          .inputs = {x},
+                          .num_outputs = 1,
+                          .outputs = {o3_lw_empty(lw, &shape, o3_lw_new_element(op, 0))},
+                          .maps = {mlirAffineMapGet(lw->context, 4, 0, 4, exprs), o3_lw_identity(lw, 4)},
+                          .body = same_body};
+  o3_lw_generic(lw, &generic, &x);
+  return x;
+}
+
 o3_status_t o3_lower_conv_sparse(o3_lw_t *lw, MlirOperation op, const MlirValue *operands,
                                  MlirValue *results) {
   o3_lw_window_t window;
@@ -168,6 +195,11 @@ o3_status_t o3_lower_conv_sparse(o3_lw_t *lw, MlirOperation op, const MlirValue 
   sparse_t self = {.rank = y_shape.rank, .window = &window};
   read_entries(&self, operands);
   self.x = o3_lw_blocked_border(lw, operands[0], &x_shape, &window);
+  if (y_shape.rank == 4 && window.strides[0] * window.strides[1] > 1) {
+    self.x = take_steps(lw, op, self.x, &y_shape, &window);
+    x_shape = y_shape;
+    window = (o3_lw_window_t){.strides = {1, 1}, .dilations = {1, 1}};
+  }
   self.is_pointwise = is_pointwise(&window, &x_shape, &y_shape);
   MlirValue bias = mlirOperationGetNumOperands(op) > 4 ? operands[4] : (MlirValue){0};
   results[0] = build(lw, op, &self, o3_lw_blocked_start(lw, op, &y_shape, bias));

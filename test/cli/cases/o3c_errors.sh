@@ -10,7 +10,7 @@ printf 'func.func @main() {\n  return\n}\n' >m.mlir
 mkdir folder
 error "model 'none.onnx' does not exist" none.onnx
 error "model 'net.pt': its ending must be .onnx or .mlir" net.pt
-error "sparse format 'nm-2:4' is not supported yet; supported: auto, dense, bsr-RxC" m.mlir --sparse-format nm-2:4
+error "sparse format 'nm-2:4' is not supported yet; supported: auto, dense, csr, bsr-RxC" m.mlir --sparse-format nm-2:4
 error "sparse format 'csr' is not supported yet; supported: auto, dense" m.mlir --sparse-format csr
 error "sparse format 'nm-2:4' is not supported yet; supported: auto, dense" m.mlir --sparse-format nm-2:4
 error "sparse format 'hybrid' is not supported yet; supported: auto, dense" m.mlir --sparse-format hybrid

@@ -1,5 +1,6 @@
-/* Four rounds over the block: Winograd convolutions and contractions take what is done with their results;
- * reductions along rows take the ops that share the rows; elementwise ops that are left take their producers.
+/* Five rounds over the block: Winograd convolutions; attention (group_attention.h); contractions take what is
+ * done with their results; reductions along rows take the ops that share the rows; elementwise ops that are
+ * left take their producers.
  *
  * A round grows a set of candidates forward from a seed, op by op in program order, by a rule that reads
  * maps; then it looks for the latest root: a candidate whose group, all candidates that it depends on, is
@@ -12,17 +13,26 @@
 
 #include <string.h>
 
+#include "fuse/group_attention.h"
+
 /* Recomputing so many plain scalar ops for each element of a broadcast is cheaper than a pass over memory. */
 enum { CHEAP_OPS = 4 };
+
+/* Why a product with a softmax behind it is no attention. */
+typedef struct no_attention {
+  const o3_dep_node_t *stopped;
+  const char *why;
+} no_attention_t;
 
 typedef struct grower {
   o3_groups_t *groups;
   o3_dep_node_t *seed;
-  bool *inside;                /* for each node: candidate, then member */
-  const char **reasons;        /* for each node: why it is inside, or why not */
-  bool *repeated;              /* elementwise round: its elements are computed several times */
-  int num_rows;                /* rows round: */
-  int (*rows)[O3_IR_MAX_RANK]; /* for each node inside, the loops that count the rows */
+  bool *inside;                 /* for each node: candidate, then member */
+  const char **reasons;         /* for each node: why it is inside, or why not */
+  no_attention_t *no_attention; /* for each node */
+  bool *repeated;               /* elementwise round: its elements are computed several times */
+  int num_rows;                 /* rows round: */
+  int (*rows)[O3_IR_MAX_RANK];  /* for each node inside, the loops that count the rows */
 } grower_t;
 
 typedef bool (*join_fn_t)(grower_t *self, const o3_dep_node_t *node);
@@ -95,10 +105,12 @@ static o3_status_t init_grower(grower_t *self, o3_groups_t *groups) {
                      .inside = O3_ARENA_ARRAY(groups->arena, bool, count),
                      .reasons = O3_ARENA_ARRAY(groups->arena, const char *, count),
                      .repeated = O3_ARENA_ARRAY(groups->arena, bool, count),
+                     .no_attention = O3_ARENA_ARRAY(groups->arena, no_attention_t, count),
                      .rows = o3_arena_alloc(groups->arena, count, sizeof(int[O3_IR_MAX_RANK]))};
   O3_TRY_ALLOC(self->inside);
   O3_TRY_ALLOC(self->reasons);
   O3_TRY_ALLOC(self->repeated);
+  O3_TRY_ALLOC(self->no_attention);
   O3_TRY_ALLOC(self->rows);
   return NULL;
 }
@@ -192,6 +204,10 @@ static const char *stop_reason(const grower_t *self, const o3_dep_node_t *root) 
   const char *why = self->reasons[root->users[0]->index];
   if (root->num_users > 1 && !why) why = "several ops read the result";
   MlirStringRef label = o3_op_label(root->users[0]->op);
+  const no_attention_t *no = &self->no_attention[self->seed->index];
+  if (no->why)
+    return o3_arena_printf(self->groups->arena, "%.*s: no attention because of %.*s: %s", O3_STR_ARGS(label),
+                           O3_STR_ARGS(o3_op_label(no->stopped->op)), no->why);
   return o3_arena_printf(self->groups->arena, "%.*s: %s", O3_STR_ARGS(label),
                          why ? why : "no elementwise op or row reduction");
 }
@@ -515,6 +531,11 @@ static o3_status_t group_all(grower_t *self) {
   for (int i = 0; i < count; ++i) {
     o3_dep_node_t *node = &groups->graph->nodes[i];
     if (!groups->owner[i] && node->kind == O3_DEP_REDUCTION) O3_TRY(group_winograd(self, node));
+  }
+  for (int i = 0; i < count; ++i) {
+    o3_dep_node_t *node = &groups->graph->nodes[i];
+    if (groups->owner[i] || node->kind != O3_DEP_CONTRACTION) continue;
+    O3_TRY(o3_group_attention(groups, node, &self->no_attention[i].stopped, &self->no_attention[i].why));
   }
   for (int i = 0; i < count; ++i) {
     o3_dep_node_t *node = &groups->graph->nodes[i];

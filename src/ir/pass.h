@@ -32,6 +32,10 @@ typedef struct o3_kernel_support {
    * products. NULL: the target has no such kernel. */
   int (*winograd)(MlirOperation output, MlirOperation members[O3_KERNEL_MAX_CHAIN]);
   bool channel_blocks; /* whether products run on channels in blocks, which the layout pass makes */
+  /* |mixed| is the product of the softmax of |scores|' rows, after the elementwise ops |sides| on them. NULL:
+   * the target has no such kernel. */
+  const char *(*refuse_attention)(MlirOperation scores, MlirOperation mixed, int num_sides,
+                                  const MlirOperation *sides);
 } o3_kernel_support_t;
 
 /* What a target tells passes about the machine; bytes. See src/target/target.h for where it comes from. */

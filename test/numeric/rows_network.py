@@ -38,6 +38,19 @@ R("""s = Reshape(x0, x3) a = Transpose <perm=[0,2,1,3]> (s) t = Reshape(x1, x3) 
      m = MatMul(w, c) n = Transpose <perm=[0,2,1,3]> (m) y0 = Reshape(n, x4)""",
   ["B,S,24", "B,T,24", "B,T,24", C([0, 0, 3, 8]), C([0, 0, 24])],
   [(2, 7, 5), (1, 1, 1), (1, 33, 65), (3, 129, 17)], F32, lambda q, k, v, *_: heads_attention(q, k, v, 3), _tol=64)
+# Keys around and beyond a block of them, few and many queries, values of another width, masks: additive (one for all
+# heads and queries, with rows of which nothing is left), boolean, of each score.
+KEYS = [(2, 3, 7, 5, 9), (1, 1, 64, 128, 16), (1, 2, 65, 129, 17), (2, 1, 5, 300, 31), (1, 2, 63, 127, 128),
+        (1, 1, 130, 257, 129)]  # B, H, S, T, V
+R("""t = Transpose <perm=[0,1,3,2]> (x1) s = MatMul(x0, t) d = Div(s, x4) m = Add(d, x3) p = Softmax <axis=-1> (m)
+     y0 = MatMul(p, x2)""", ["B,H,S,8", "B,H,T,8", "B,H,T,V", T("B,1,1,T", "wide"), C(3.0, "f32")], KEYS, F32,
+  lambda q, k, v, m, s: softmax(q @ k.swapaxes(-1, -2) / s + m) @ v, _tol=64)
+R("""t = Transpose <perm=[0,1,3,2]> (x1) s = MatMul(x0, t) m = Where(x3, s, x4) p = Softmax <axis=-1> (m)
+     y0 = MatMul(p, x2)""", ["B,H,S,8", "B,H,T,8", "B,H,T,V", T("S,T", dtype="bool"), C(-np.inf, "f32")], KEYS, F32,
+  lambda q, k, v, m, low: softmax(np.where(m, q @ k.swapaxes(-1, -2), low)) @ v, _tol=64)
+R("""s = MatMul(x0, x1) h = ReduceMax <axes=[-1],keepdims=1> (s) d = Sub(s, h) e = Exp(d)
+     z = ReduceSum <keepdims=1> (e, x3) p = Div(e, z) y0 = MatMul(p, x2)""", ["B,S,8", "B,8,T", "B,T,V", C([-1])],
+  [size[:1] + size[2:] for size in KEYS], F32, lambda q, k, v, _: softmax(q @ k) @ v, _opset=13, _tol=64)
 R("""m = ReduceMean <axes=[-1]> (x0) d = Sub(x0, m) s = Mul(d, d) v = ReduceMean <axes=[-1]> (s) e = Add(v, x1)
      r = Sqrt(e) y0 = Div(d, r)""", ["B,S,D", C(1e-5, "f32")], SEQUENCES, F32,
   lambda x, e: (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + e), _opset=13, _tol=32)

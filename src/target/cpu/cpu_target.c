@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "runtime/compiled.h"
+#include "target/cpu/attention.h"
 #include "target/cpu/cpu.h"
 #include "target/cpu/product.h"
 #include "target/cpu/winograd_kernel.h"
@@ -28,7 +29,8 @@ static const o3_kernel_support_t KERNELS = {.row_bytes = 64 << 10,
                                             .refuse_contraction = o3_product_refuse,
                                             .refuse_epilogue = o3_product_refuse_epilogue,
                                             .winograd = o3_winograd_members,
-                                            .channel_blocks = true};
+                                            .channel_blocks = true,
+                                            .refuse_attention = o3_attention_refuse};
 
 /* Caches of a usual server core; schedules for another machine cannot know better. */
 static o3_status_t machine_v3(o3_arena_t *arena, o3_machine_t *machine) {

@@ -1,12 +1,14 @@
 /* cpu-expand-math: exp, log, tanh and erf of f32 become calls of the functions in math_functions.mlir.
  *
- *     %y = math.exp %x : f32   ->   %y = func.call @o3k_math_exp(%x) : (f32) -> f32
+ *     %y = math.exp %x : f32            ->   %y = func.call @o3k_math_exp(%x) : (f32) -> f32
+ *     %y = math.exp %x : vector<16xf32> ->   %y = func.call @o3k_math_exp_x16(%x) : ...
  *
- * Needs: scalar math ops in loops. Guarantees: these four are left in f64 only; f16 and bf16 are computed in
- * f32. LLVM inlines the functions and vectorises the loops around them; calls of libm it would not.
+ * Needs: math ops on scalars in loops, or on vectors of one dimension. Guarantees: these four are left in f64
+ * only; f16 and bf16 are computed in f32. LLVM inlines the functions and vectorises the loops around scalar
+ * ones; calls of libm it would not. The functions for vectors are the scalar ones with other types: they hold
+ * only ops that work element by element.
  */
-#include <stdlib.h>
-#include <string.h>
+#include <stdio.h>
 
 #include "target/cpu/cpu.h"
 #include "target/cpu/cpu_ir.h"
@@ -20,31 +22,90 @@ static const struct {
                  {"math.tanh", "o3k_math_tanh"},
                  {"math.erf", "o3k_math_erf"}};
 
+typedef struct expander {
+  MlirModule module;
+  bool used;
+} expander_t;
+
+static o3_status_t add_functions(MlirModule module) {
+  return o3_cpu_add_functions(module, (const char *)o3_embedded_math_functions_mlir_begin,
+                              "math_functions.mlir");
+}
+
+/* ---- Vectors ---- */
+
+static MlirType widened(MlirType type, int64_t lanes) { return mlirVectorTypeGet(1, &lanes, type); }
+
+static void widen_op(MlirOperation op, int64_t lanes) {
+  for (intptr_t i = 0; i < mlirOperationGetNumResults(op); ++i) {
+    MlirValue result = mlirOperationGetResult(op, i);
+    mlirValueSetType(result, widened(mlirValueGetType(result), lanes));
+  }
+  if (!o3_op_is(op, "arith.constant")) return;
+  MlirType type = mlirValueGetType(mlirOperationGetResult(op, 0));
+  o3_op_attr_set(op, "value", mlirDenseElementsAttrSplatGet(type, o3_op_attr(op, "value")));
+}
+
+/* The function |scalar| for vectors, as |name|. */
+static void build_widened(MlirModule module, MlirOperation scalar, const char *name, int64_t lanes) {
+  MlirOperation func = mlirOperationClone(scalar);
+  MlirContext context = mlirOperationGetContext(func);
+  MlirBlock body = o3_func_body(func);
+  MlirValue argument = mlirBlockGetArgument(body, 0);
+  MlirType type = widened(mlirValueGetType(argument), lanes);
+  mlirValueSetType(argument, type);
+  MlirOperation op = mlirBlockGetFirstOperation(body);
+  for (; !mlirOperationIsNull(op); op = mlirOperationGetNextInBlock(op)) widen_op(op, lanes);
+  o3_op_attr_set(func, "sym_name", o3_attr_string(context, name));
+  o3_op_attr_set(func, "function_type", o3_attr_type(mlirFunctionTypeGet(context, 1, &type, 1, &type)));
+  mlirBlockAppendOwnedOperation(mlirModuleGetBody(module), func);
+}
+
+static o3_status_t add_widened(expander_t *self, const char *function, const char *name, int64_t lanes) {
+  if (!mlirOperationIsNull(o3_module_func(self->module, name))) return NULL;
+  O3_TRY(add_functions(self->module));
+  build_widened(self->module, o3_module_func(self->module, function), name, lanes);
+  return NULL;
+}
+
+static bool is_f32_vector(MlirType type) {
+  return mlirTypeIsAVector(type) && mlirShapedTypeGetRank(type) == 1 &&
+         mlirTypeIsAF32(mlirShapedTypeGetElementType(type));
+}
+
+/* ---- All ---- */
+
 static o3_status_t replace_math(MlirOperation op, void *context) {
-  bool *used = context;
+  expander_t *self = context;
   for (size_t i = 0; i < sizeof(FUNCTIONS) / sizeof(FUNCTIONS[0]); ++i) {
     if (!o3_op_is(op, FUNCTIONS[i].op)) continue;
     MlirValue result = mlirOperationGetResult(op, 0);
     MlirType type = mlirValueGetType(result);
-    if (!mlirTypeIsAF32(type)) return NULL;
+    bool is_vector = is_f32_vector(type);
+    if (!mlirTypeIsAF32(type) && !is_vector) return NULL;
     o3_builder_t b = o3_builder_before(op);
-    MlirAttribute callee = mlirFlatSymbolRefAttrGet(b.context, O3_STR(FUNCTIONS[i].function));
+    char name[64];
+    snprintf(name, sizeof(name), "%s", FUNCTIONS[i].function);
+    if (is_vector) {
+      int64_t lanes = mlirShapedTypeGetDimSize(type, 0);
+      snprintf(name, sizeof(name), "%s_x%d", FUNCTIONS[i].function, (int)lanes);
+      O3_TRY(add_widened(self, FUNCTIONS[i].function, name, lanes));
+    }
+    MlirAttribute callee = mlirFlatSymbolRefAttrGet(b.context, O3_STR(name));
     MlirValue call = o3_build1_attrs(&b, "func.call", type, O3_VALUES(mlirOperationGetOperand(op, 0)),
                                      O3_ATTRS({"callee", callee}));
     mlirValueReplaceAllUsesOfWith(result, call);
     mlirOperationDestroy(op);
-    *used = true;
+    self->used = true;
     return NULL;
   }
   return NULL;
 }
 
 o3_status_t o3_cpu_expand_math(o3_pass_env_t *env, MlirModule module) {
-  bool used = false;
+  expander_t self = {.module = module};
   o3_cpu_load_dialects(env->context);
   O3_TRY(o3_ir_run_pipeline(module, "builtin.module(math-extend-to-supported-types,canonicalize)"));
-  O3_TRY(o3_walk(mlirModuleGetOperation(module), replace_math, &used));
-  if (!used) return NULL;
-  return o3_cpu_add_functions(module, (const char *)o3_embedded_math_functions_mlir_begin,
-                              "math_functions.mlir");
+  O3_TRY(o3_walk(mlirModuleGetOperation(module), replace_math, &self));
+  return self.used ? add_functions(module) : NULL;
 }

@@ -6,14 +6,18 @@
  *     elementwise, movement   one linalg op, for cpu-loops
  *     contraction             see product.h
  *     winograd                see winograd_kernel.h; its memory beside the result is the first argument, made
- * by cpu-kernel-results so that it is planned like other buffers rows                    scf.parallel over
- * the rows (o3.rows: dimensions of the result); inside it the loops of one op after another, over what is
- * left of their dims. A buffer of the kernel's own is one row on the stack: its dimensions that count the
- * rows have the stride 0.
+ *                             by cpu-kernel-results so that it is planned like other buffers
+ *     attention               see attention.h
+ *     rows                    scf.parallel over the rows (o3.rows: dimensions of the result); inside it the
+ *                             loops of one op after another, over what is left of their dims
+ *
+ * A buffer of a rows kernel's own is one row on the stack: its dimensions that count the rows have the stride
+ * 0.
  */
 #include <string.h>
 
 #include "base/map.h"
+#include "target/cpu/attention.h"
 #include "target/cpu/cpu.h"
 #include "target/cpu/cpu_ir.h"
 #include "target/cpu/kernel_call.h"
@@ -280,6 +284,11 @@ static o3_status_t emit_winograd(inlined_t *self) {
   return NULL;
 }
 
+static o3_status_t emit_attention(inlined_t *self) {
+  return o3_attention_emit(self->env, self->module, self->num_ops, self->ops, self->num_buffers,
+                           self->buffers);
+}
+
 /* ---- Rows ---- */
 
 typedef o3_row_dims_t row_dims_t;
@@ -446,11 +455,9 @@ static o3_status_t emit_rows(inlined_t *inlined) {
 static const struct {
   const char *kind;
   o3_status_t (*emit)(inlined_t *self);
-} EMITTERS[] = {{"elementwise", emit_single},
-                {"movement", emit_single},
-                {"contraction", emit_contraction},
-                {"winograd", emit_winograd},
-                {"rows", emit_rows}};
+} EMITTERS[] = {{"elementwise", emit_single},      {"movement", emit_single},
+                {"contraction", emit_contraction}, {"winograd", emit_winograd},
+                {"attention", emit_attention},     {"rows", emit_rows}};
 
 static o3_status_t emit_by_kind(inlined_t *self, void *context) {
   MlirStringRef kind = o3_op_string(self->kernel, "o3.kernel_kind");

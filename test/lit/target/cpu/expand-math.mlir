@@ -14,6 +14,12 @@ module {
     %d = math.sqrt %x : f32
     return %a, %b, %c, %d : f32, f64, f16, f32
   }
+  // CHECK-LABEL: func.func @vectors
+  // CHECK: call @o3k_math_exp_x16(%{{.*}}) : (vector<16xf32>) -> vector<16xf32>
+  func.func @vectors(%x: vector<16xf32>) -> vector<16xf32> {
+    %y = math.exp %x : vector<16xf32>
+    return %y : vector<16xf32>
+  }
   // CHECK: func.func private @o3k_math_exp(%{{.*}}: f32) -> f32
   // CHECK: func.func private @o3k_math_erf
 }

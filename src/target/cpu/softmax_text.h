@@ -1,0 +1,27 @@
+/* The steps of a softmax that sees its rows block by block, as MLIR functions for f32. */
+#ifndef O3_TARGET_CPU_SOFTMAX_TEXT_H
+#define O3_TARGET_CPU_SOFTMAX_TEXT_H
+
+/* The functions of the module; all arguments are index but the memref<?xf32>.
+ *
+ * o3k_f32_softmax_begin(M, m, Z, z, Y, y, y_row, rows, width): the greatest scores M[m + r] are -inf, the
+ * sums Z[z + r] and the results Y[y + r * y_row + i], i < width, zero.
+ *
+ * o3k_f32_softmax_block(S, s, s_row, M, m, Z, z, Y, y, y_row, rows, columns, width): the scores
+ * S[s + r * s_row + c] become exp(score - M'), and Z and Y are rescaled from the old M to M', the greatest
+ * one with this block. What a block adds to Y is the caller's to add afterwards.
+ *
+ * o3k_f32_softmax_end(Z, z, Y, y, y_row, rows, width): Y is divided by Z.
+ *
+ * A row whose scores are all -inf, and one with a NaN among them, comes out as NaN. */
+#define O3_SOFTMAX_BEGIN "o3k_f32_softmax_begin"
+#define O3_SOFTMAX_BLOCK "o3k_f32_softmax_block"
+#define O3_SOFTMAX_END   "o3k_f32_softmax_end"
+
+/* o3k_f32_clear(S, s, count): count, a multiple of |lanes|, zeros from S[s] on. */
+#define O3_SOFTMAX_CLEAR "o3k_f32_clear"
+
+/* The module for vectors of |lanes| elements; malloc'ed; NULL when memory is out. */
+char *o3_softmax_text(int lanes);
+
+#endif

@@ -4,13 +4,14 @@
  *     direct      images * height * width * 9 * C * M / 16
  *     winograd    T * p^2 * C * M / 16  +  T * (C * INPUT + M * OUTPUT) / 16
  *                 T: tiles, whole ones, so that 7x7 outputs cost as 8x8; p^2: 16 or 36
- *     both        + bytes of weights that no cache keeps until the next run * BYTE
+ *     both        at least bytes of weights that no cache keeps until the next run * BYTE
  *
  * where C and M are channels, in whole blocks. INPUT and OUTPUT are the units that a transform of 16 channels
  * of a tile takes (winograd_costs.def, measured). Weights are read once a run: what exceeds a core's
- * second-level cache comes from afar, at a rate that threads share, so its price does not fall with their
- * number while that of the arithmetic does. Transformed weights are 16/9 or 4 times as large: at few pixels
- * with many channels they cost more than the multiplications that they save. */
+ * second-level cache comes from memory, while the arithmetic goes on. Its rate is that of all threads
+ * together, so its time stays as their number grows while that of the arithmetic falls; the choice is made
+ * for two. Transformed weights are 16/9 or 4 times as large: at few pixels with many channels they take
+ * longer to arrive than the multiplications that they save. */
 #include <stdio.h>
 
 #include "analysis/winograd.h"
@@ -27,9 +28,11 @@ static const struct {
 #include "analysis/winograd_costs.def"
 #undef O3_WINOGRAD_COST
 };
-static const double BYTE = 0.12;
+static const double THREADS = 2;
+/* Two cores that compute get 20 GB/s. */
+static const double BYTE = 0.18;
 
-/* Multiply-adds may be this much slower than those of the direct kernel, whose sums are longer. */
+/* Multiply-adds are this much slower than those of the direct kernel, whose sums are longer. */
 static const double PRODUCT_OVERHEAD = 1.05;
 
 typedef struct sizes {
@@ -46,15 +49,15 @@ static double weight_bytes(const sizes_t *s, int points) {
   return points * blocks_of(s->channels) * blocks_of(s->outputs) * LANES * LANES * sizeof(float);
 }
 
-static double weight_cost(const sizes_t *s, int points, const o3_machine_t *machine) {
-  double bytes = weight_bytes(s, points), kept = (double)machine->l2_bytes;
-  return bytes > kept ? (bytes - kept) * BYTE : 0;
+static double cost(const sizes_t *s, double arithmetic, int points, const o3_machine_t *machine) {
+  double memory = (weight_bytes(s, points) - (double)machine->l2_bytes) * BYTE;
+  return memory > arithmetic / THREADS ? memory : arithmetic / THREADS;
 }
 
 static double direct_cost(const sizes_t *s, const o3_machine_t *machine) {
   double pixels = s->images * s->height * s->width;
-  return pixels * DIRECT_POINTS * blocks_of(s->channels) * blocks_of(s->outputs) * LANES +
-         weight_cost(s, DIRECT_POINTS, machine);
+  return cost(s, pixels * DIRECT_POINTS * blocks_of(s->channels) * blocks_of(s->outputs) * LANES,
+              DIRECT_POINTS, machine);
 }
 
 static double tile_count(const sizes_t *s, int tile) {
@@ -64,8 +67,9 @@ static double tile_count(const sizes_t *s, int tile) {
 static double winograd_cost(const sizes_t *s, size_t form, const o3_machine_t *machine) {
   int tile = COSTS[form].tile, points = o3_winograd_find(tile)->points;
   double count = tile_count(s, tile), c = blocks_of(s->channels), m = blocks_of(s->outputs);
-  return count * points * points * c * m * LANES * PRODUCT_OVERHEAD +
-         count * (c * COSTS[form].input + m * COSTS[form].output) + weight_cost(s, points * points, machine);
+  double products = count * points * points * c * m * LANES * PRODUCT_OVERHEAD;
+  double transforms = count * (c * COSTS[form].input + m * COSTS[form].output);
+  return cost(s, products + transforms, points * points, machine);
 }
 
 static void explain_winograd(const sizes_t *s, o3_winograd_choice_t *choice, double gain) {

@@ -29,7 +29,8 @@ static bool note_choice(o3_layout_t *self, MlirOperation op, const char *reason)
 
 int o3_layout_winograd_tile(o3_layout_t *self, MlirOperation op, const o3_winograd_layer_t *layer) {
   o3_winograd_choice_t choice;
-  if (self->env->opt_level < 3) return 0;
+  const o3_kernel_support_t *kernels = self->env->machine->kernels;
+  if (self->env->opt_level < 3 || !kernels || !kernels->winograd) return 0;
   o3_winograd_choose(layer, self->env->machine, &choice);
   if (!note_choice(self, op, choice.reason)) self->failed = true;
   return choice.tile;

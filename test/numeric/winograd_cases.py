@@ -48,7 +48,7 @@ CASES = [
     Case(2, 20, 17, 8, 8, after=ADD),
     Case(1, 64, 64, 14, 14, pads=(0, 2, 1, 0), bias=""),
     Case(3, 31, 33, 5, 7, after=SIGMOID),
-    Case(1, 16, 16, 4, 4, pads=(0, 0, 0, 0), tile=2),
+    Case(1, 16, 16, 4, 4, pads=(0, 0, 0, 0), tile=None),
     Case(1, 64, 32, 61, 59, bias="same", after=ADD),  # several panels of tiles
     Case(2, 48, 16, 3, 64, pads=(2, 0, 0, 3), after=RELU),
     Case(1, 256, 64, 7, 7, after=RELU, tile=None),

@@ -176,10 +176,20 @@ static void weight_pointers(writer_t *w) {
     o3_strbuf_printf(w->text, "%%wp%d = arith.addi %%wp%d, %%w_next : index\n", j, j - 1);
 }
 
+/* Weights are read once a run and in order, but the processor's own prefetching ends with each page: of what
+ * lies a page ahead one cache line, which is a block's lanes, is asked for with each turn of k. */
+static void prefetch_weights(writer_t *w, const char *base, int u) {
+  enum { AHEAD = 4096 / sizeof(float) };
+  int at = add_constant(w, base, (int64_t)u * w->tile->width + AHEAD);
+  o3_strbuf_printf(w->text, "memref.prefetch %%W[%%t%d], read, locality<2>, data : memref<?xf32>\n", at);
+}
+
 static void load_weights(writer_t *w, int u) {
   for (int v = 0; v < w->vectors; ++v) {
     char base[32];
     snprintf(base, sizeof(base), "wp%d", v / per_block(w->tile));
+    bool first = v % per_block(w->tile) == 0;
+    if (first && !w->tile->lanewise && !w->tile->depth) prefetch_weights(w, base, u);
     int at = add_constant(w, base, (int64_t)u * w->tile->width + v % per_block(w->tile) * w->tile->lanes);
     o3_strbuf_printf(w->text, "%%wv%d_%d = vector.load %%W[%%t%d] : memref<?xf32>, vector<%dxf32>\n", u, v,
                      at, w->tile->lanes);

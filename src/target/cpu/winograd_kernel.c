@@ -33,6 +33,7 @@ enum { LANES = O3_BLOCK_LANES };
 typedef struct plan {
   int64_t chunk;              /* tiles whose products are on the stack at a time */
   int pixels;                 /* tiles of a register tile; divides chunk */
+  int64_t tiles;              /* of all images; -1 when known only at run time */
   int64_t panel;              /* tiles whose transformed input is there at a time; a multiple of chunk */
   int64_t point_step, blocks; /* floats of V from a point to the next; blocks of channels */
 } plan_t;
@@ -71,7 +72,7 @@ static void plan_chunk(const o3_machine_t *machine, int64_t tiles, plan_t *plan)
 
 static plan_t make_plan(const o3_machine_t *machine, MlirOperation product) {
   int64_t tiles = tile_count(product), points = weight_dim(product, 1) * weight_dim(product, 2);
-  plan_t plan = {.blocks = weight_dim(product, 3)};
+  plan_t plan = {.tiles = tiles, .blocks = weight_dim(product, 3)};
   plan_chunk(machine, tiles, &plan);
   int64_t chunk_bytes = points * plan.blocks * plan.chunk * LANES * (int64_t)sizeof(float);
   int64_t chunks = machine->l2_bytes / chunk_bytes;
@@ -383,13 +384,15 @@ static MlirValue build_stack(const emitter_t *self, o3_builder_t *b) {
 }
 
 static o3_status_t build_products(emitter_t *self, o3_builder_t *b) {
-  MlirValue at[2], zero;
+  MlirValue at[2], zero = o3_build_index(b, 0);
+  /* A dim of one chunk would be none. */
+  int first = self->plan.panel > self->plan.chunk ? 0 : 1;
   const MlirValue sizes[2] = {self->panel_size, self->output.nest.size_values[self->output.block]};
   const MlirValue steps[2] = {o3_build_index(b, self->plan.chunk), o3_build_index(b, 1)};
   int64_t work = num_points(self) * self->plan.chunk * self->plan.blocks * LANES;
-  o3_builder_t in = o3_cpu_parallel(b, 2, sizes, steps, work, at);
+  at[0] = zero;
+  o3_builder_t in = o3_cpu_parallel(b, 2 - first, sizes + first, steps + first, work, at + first);
   task_t task = {.self = self, .chunk_from = at[0], .block = at[1]};
-  zero = o3_build_index(&in, 0);
   task.count = least(&in, o3_build2(&in, "arith.subi", self->panel_size, at[0]), steps[0]);
   read_view(&in, build_stack(self, &in), &task.p);
   o3_for_t points = {.lower = zero,
@@ -411,10 +414,25 @@ static o3_status_t build_panel(o3_builder_t *b, void *context, MlirValue from, c
   emitter_t *self = context;
   (void)carried, (void)next;
   self->panel_from = from;
-  self->panel_size =
-      least(b, o3_build2(b, "arith.subi", self->tiles, from), o3_build_index(b, self->plan.panel));
+  const plan_t *plan = &self->plan;
+  bool single = plan->tiles >= 0 && plan->tiles <= plan->panel;
+  self->panel_size = o3_build_index(b, single ? plan->tiles : plan->panel);
+  if (plan->tiles < 0 || (!single && plan->tiles % plan->panel))
+    self->panel_size = least(b, o3_build2(b, "arith.subi", self->tiles, from), self->panel_size);
   O3_TRY(build_input(self, b));
   return build_products(self, b);
+}
+
+static o3_status_t build_panels(emitter_t *self, o3_builder_t *b) {
+  MlirValue zero = o3_build_index(b, 0);
+  if (self->plan.tiles >= 0 && self->plan.tiles <= self->plan.panel)
+    return build_panel(b, self, zero, NULL, NULL);
+  o3_for_t panels = {.lower = zero,
+                     .upper = self->tiles,
+                     .step = o3_build_index(b, self->plan.panel),
+                     .body = build_panel,
+                     .context = self};
+  return o3_build_for(b, &panels, NULL);
 }
 
 /* ---- The kernel ---- */
@@ -488,10 +506,5 @@ o3_status_t o3_winograd_emit(o3_pass_env_t *env, MlirModule module, const o3_win
   MlirOperation last = kernel->num_after ? kernel->after[kernel->num_after - 1] : kernel->output;
   o3_builder_t b = o3_builder_before(last);
   flatten(&self, &b, kernel, scratch);
-  o3_for_t panels = {.lower = o3_build_index(&b, 0),
-                     .upper = self.tiles,
-                     .step = o3_build_index(&b, self.plan.panel),
-                     .body = build_panel,
-                     .context = &self};
-  return o3_build_for(&b, &panels, NULL);
+  return build_panels(&self, &b);
 }

@@ -1,4 +1,4 @@
-"""How fast each convolution and each product of a network is, from `o3-run --profile --json`.
+"""How fast each convolution and each product of a network is, from `o3-run --profile --json` on the feeds.
 
 A kernel may hold several layers, and a layer may need several kernels (a copy with a border, transforms): layers that
 share a kernel are one row, and a row's time is that of all kernels of its layers. The operations of a row are those
@@ -11,6 +11,7 @@ import os
 import statistics
 import subprocess
 
+import numpy as np
 import onnx
 import onnxruntime
 
@@ -60,9 +61,11 @@ def describe(node, shapes):
     return text, 2 * count(y) * (x[0] if attrs.get("transA") else x[-1])
 
 
-def profile(library, threads):
-    command = [os.path.join(BUILD, "bin", "o3-run"), library, "--random", "--profile", "--json", f"-j{threads}"]
-    ended = subprocess.run(command, capture_output=True, text=True, check=True)
+def profile(library, inputs, threads):
+    command = [os.path.join(BUILD, "bin", "o3-run"), library, "-i", inputs, "--profile", "--json", f"-j{threads}"]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    if ended.returncode:
+        raise SystemExit(f"compare_cpu: {' '.join(command)}: {ended.stderr.strip()}")
     return json.loads(ended.stdout)["sets"][0]["profile"]
 
 
@@ -84,9 +87,11 @@ def rows_of(name, model, feeds, library, thread_counts):
     shapes = shapes_of(model, feeds)
     layers = {label(node, index): describe(node, shapes) for index, node in enumerate(model.graph.node)
               if node.op_type in PRODUCTS}
+    inputs = f"{library}.npz"
+    np.savez(inputs, **feeds)
     times, peaks, seen = {}, [], set()
     for threads in thread_counts:
-        measured = profile(library, threads)
+        measured = profile(library, inputs, threads)
         peaks.append(measured["peak_gflops"])
         for members, ms in groups(measured["kernels"], layers):
             ordered = [layers[layer] for layer in layers if layer in members]

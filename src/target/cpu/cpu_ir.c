@@ -200,10 +200,17 @@ MlirValue o3_cpu_text(o3_builder_t *builder, MlirModule module, MlirStringRef te
 
 /* ---- Loops ---- */
 
-/* The value of an arith.constant of type index, else -1. */
+/* A size that is known, -1 else: an arith.constant, or a product of such that nobody has folded yet (merged
+ * dims). */
 static int64_t constant_size(MlirValue value) {
   MlirOperation def = o3_value_def(value);
-  return !mlirOperationIsNull(def) && o3_op_is(def, "arith.constant") ? o3_op_int(def, "value", -1) : -1;
+  int64_t product;
+  if (mlirOperationIsNull(def)) return -1;
+  if (o3_op_is(def, "arith.constant")) return o3_op_int(def, "value", -1);
+  if (!o3_op_is(def, "arith.muli")) return -1;
+  int64_t a = constant_size(mlirOperationGetOperand(def, 0)),
+          b = constant_size(mlirOperationGetOperand(def, 1));
+  return a < 0 || b < 0 || __builtin_mul_overflow(a, b, &product) ? -1 : product;
 }
 
 static bool iterates_once(MlirValue size, MlirValue step) {

@@ -35,7 +35,9 @@ void o3rt_fail(o3rt_session_t *session, const char *message) {
 }
 
 void o3rt_kernel_begin(o3rt_session_t *session, int32_t kernel, int64_t operations, int64_t bytes) {
-  if (session->profile) o3rt_profile_begin(session->profile, kernel, operations, bytes);
+  if (!session->profile) return;
+  o3rt_profile_begin(session->profile, kernel, operations, bytes);
+  if (session->compiled->driver) session->compiled->driver->mark(session, kernel);
 }
 
 void o3rt_parallel_for(o3rt_session_t *session, o3rt_body_fn_t body, void *context, int64_t count,

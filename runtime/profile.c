@@ -49,6 +49,14 @@ void o3rt_profile_begin(o3rt_profile_t *profile, int32_t kernel, int64_t operati
 
 void o3rt_profile_end(o3rt_profile_t *profile) { change_to(profile, 0); }
 
+void o3rt_profile_add(o3rt_profile_t *profile, int32_t kernel, int64_t nanoseconds) {
+  profile->samples[kernel + 1].nanoseconds += nanoseconds;
+}
+
+void o3rt_profile_clear_times(o3rt_profile_t *profile) {
+  for (int32_t i = 0; i <= profile->num_kernels; ++i) profile->samples[i].nanoseconds = 0;
+}
+
 const o3_kernel_sample_t *o3rt_profile_sample(const o3rt_profile_t *profile, int32_t kernel) {
   return &profile->samples[kernel + 1];
 }

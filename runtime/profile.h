@@ -14,6 +14,10 @@ void o3rt_profile_destroy(o3rt_profile_t *profile); /* NULL is allowed */
 void o3rt_profile_start(o3rt_profile_t *profile);
 void o3rt_profile_begin(o3rt_profile_t *profile, int32_t kernel, int64_t operations, int64_t bytes);
 void o3rt_profile_end(o3rt_profile_t *profile);
+/* Adds to a kernel's time, for a driver that measures on the card; |kernel| may be O3_NO_KERNEL. */
+void o3rt_profile_add(o3rt_profile_t *profile, int32_t kernel, int64_t nanoseconds);
+/* Forgets the times that the clock of the host gave. */
+void o3rt_profile_clear_times(o3rt_profile_t *profile);
 
 /* Of the last run; |kernel| may be O3_NO_KERNEL. Borrowed. */
 const o3_kernel_sample_t *o3rt_profile_sample(const o3rt_profile_t *profile, int32_t kernel);

@@ -240,6 +240,6 @@ o3_code_t o3rt_session_run(o3_session_t *base, const o3_tensor_t *inputs, int32_
   o3rt_memory_recycle(&session->memory);
   if (session->profile) o3rt_profile_start(session->profile);
   o3_code_t code = driver ? driver->run(session, inputs, outputs) : run_on_cpu(session, outputs);
-  if (session->profile) o3rt_profile_end(session->profile);
+  if (session->profile && !driver) o3rt_profile_end(session->profile);
   return code;
 }

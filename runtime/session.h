@@ -20,6 +20,8 @@ struct o3rt_driver {
    */
   o3_code_t (*run)(o3rt_session_t *session, const o3_tensor_t *inputs, o3_tensor_t *outputs);
   size_t (*memory)(const o3rt_session_t *session); /* bytes on the card */
+  /* While the session measures: kernel |kernel| of the profile starts. run sets the times. */
+  void (*mark)(o3rt_session_t *session, int32_t kernel);
 };
 extern const o3rt_driver_t o3rt_cuda_driver;
 

@@ -43,6 +43,8 @@ typedef struct o3_compile_options {
                          that fits what is asked for: .so, or .mlir for |emit| and |stop_after| */
   const char *target; /* "cpu", the default, is this machine; see o3_compile_target */
   int32_t opt_level;  /* 0..3 */
+  const char *precision; /* "fp32" (default), or for GPU targets "fp16" or "bf16": products and data in memory
+                            in that type, sensitive ops and all arithmetic between in float32 */
   const char *sparse_format; /* "auto" (default) or "dense" */
   int32_t no_fusion;         /* not 0: ops of different nodes of the model file do not become one kernel */
   const char *symbol_prefix; /* "o3": the library's function is o3_model; a C identifier */

@@ -26,6 +26,7 @@ typedef struct o3_plan {
   o3_output_kind_t kind;
   const char *output; /* NULL for NONE */
   bool to_stdout;
+  o3_precision_t precision;
   const char *prefix;
   bool start_given;
   o3_stage_t first,

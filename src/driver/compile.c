@@ -47,6 +47,7 @@ static o3_status_t set_up(compilation_t *c, const o3_compile_options_t *options)
                            .opt_level = options->opt_level,
                            .machine = &c->machine,
                            .sparse_format = options->sparse_format,
+                           .precision = c->plan.precision,
                            .no_fusion = options->no_fusion != 0,
                            .evaluate = o3_evaluate};
   O3_TRY(o3_overrides_apply(c->arena, options, &c->env));

@@ -125,6 +125,24 @@ static o3_status_t plan_output(o3_arena_t *arena, o3_plan_t *plan) {
 
 /* ---- Everything ---- */
 
+static o3_status_t plan_precision(o3_plan_t *plan) {
+  static const struct {
+    const char *name;
+    o3_precision_t precision;
+  } NAMES[] = {{"fp32", O3_PRECISION_FP32}, {"fp16", O3_PRECISION_FP16}, {"bf16", O3_PRECISION_BF16}};
+  const char *name = plan->options->precision ? plan->options->precision : "fp32";
+  size_t i = 0;
+  while (i < sizeof(NAMES) / sizeof(NAMES[0]) && strcmp(name, NAMES[i].name)) ++i;
+  if (i == sizeof(NAMES) / sizeof(NAMES[0]))
+    return o3_status_create(O3_STATUS_INVALID_ARGUMENT, "precision '%s' is not one of fp32, fp16, bf16",
+                            name);
+  plan->precision = NAMES[i].precision;
+  if (i == 0 || plan->target->emit_ptx) return NULL;
+  return o3_status_create(O3_STATUS_UNSUPPORTED,
+                          "precision %s: target '%s' would compute it in float32; it is for GPU targets",
+                          name, plan->target->name);
+}
+
 static o3_status_t plan_target(o3_plan_t *plan) {
   const o3_compile_options_t *options = plan->options;
   if (options->opt_level < 0 || options->opt_level > 3)
@@ -133,6 +151,7 @@ static o3_status_t plan_target(o3_plan_t *plan) {
   if (options->threads < 0)
     return o3_status_create(O3_STATUS_INVALID_ARGUMENT, "%d threads: 0 or more are needed", options->threads);
   O3_TRY(o3_target_find(options->target ? options->target : o3_target_at(0)->name, &plan->target));
+  O3_TRY(plan_precision(plan));
   O3_TRY(o3_sparse_format_check(options->sparse_format ? options->sparse_format : "auto"));
   plan->prefix = options->symbol_prefix ? options->symbol_prefix : "o3";
   return o3_symbol_prefix_check(plan->prefix);
@@ -148,7 +167,8 @@ static o3_status_t check_printed_pass(const o3_plan_t *plan, const char *name) {
 static o3_status_t describe_settings(o3_arena_t *arena, o3_plan_t *plan) {
   const o3_compile_options_t *options = plan->options;
   plan->settings = o3_arena_printf(
-      arena, "llvm %s sparse-format %s fusion %d prefix %s", o3_compiler_llvm_version(),
+      arena, "llvm %s precision %s sparse-format %s fusion %d prefix %s", o3_compiler_llvm_version(),
+      options->precision ? options->precision : "fp32",
       options->sparse_format ? options->sparse_format : "auto", !options->no_fusion, plan->prefix);
   O3_TRY_ALLOC(plan->settings);
   return NULL;

@@ -49,6 +49,9 @@ typedef struct o3_machine {
   const struct o3_gpu *gpu; /* schedule/gpu.h: the card that kernels run on, the rest is its host; or NULL */
 } o3_machine_t;
 
+/* --precision: what an fp32 model is computed in. */
+typedef enum o3_precision { O3_PRECISION_FP32, O3_PRECISION_FP16, O3_PRECISION_BF16 } o3_precision_t;
+
 /* Runs a normalized module whose @main has no arguments and gives its results as elements attributes of the
  * types that @main returns; their data is the weights store's. Takes the module's contents apart. */
 typedef struct o3_pass_env o3_pass_env_t;
@@ -70,6 +73,7 @@ struct o3_pass_env {
   int num_shapes;
   const o3_shape_override_t *shapes;
   const char *sparse_format; /* of --sparse-format; NULL: auto */
+  o3_precision_t precision;
   o3_evaluate_fn_t evaluate; /* how constants are folded; NULL leaves them */
 };
 

@@ -6,6 +6,7 @@
 #include "package/build_id.h"
 #include "package/descriptor.h"
 #include "package/weights_object.h"
+#include "schedule/gpu.h"
 
 extern const unsigned char o3_embedded_model_header_begin[], o3_embedded_model_header_end[];
 
@@ -98,17 +99,18 @@ o3_status_t o3_package(o3_pass_env_t *env, MlirModule module, const o3_package_t
   O3_TRY(write_objects(package));
   char build_id[O3_BUILD_ID_LENGTH + 1];
   identify(package, &weights, env->opt_level, build_id);
-  o3_descriptor_t descriptor = {.interface = package->interface,
-                                .kernels = &kernels,
-                                .prefix = package->link.prefix,
-                                .name = package->name,
-                                .target = package->target->name,
-                                .build_id = build_id,
-                                .producer = PRODUCER,
-                                .opt_level = env->opt_level,
-                                .cpu_features = package->target->cpu_features,
-                                .constant_bytes = weights.total_bytes,
-                                .on_gpu = env->machine && env->machine->gpu};
+  o3_descriptor_t descriptor = {
+      .interface = package->interface,
+      .kernels = &kernels,
+      .prefix = package->link.prefix,
+      .name = package->name,
+      .target = env->machine && env->machine->gpu ? env->machine->gpu->name : package->target->name,
+      .build_id = build_id,
+      .producer = PRODUCER,
+      .opt_level = env->opt_level,
+      .cpu_features = package->target->cpu_features,
+      .constant_bytes = weights.total_bytes,
+      .on_gpu = env->machine && env->machine->gpu};
   O3_TRY(list_codes(env->arena, package->target, &descriptor));
   O3_TRY(o3_descriptor_write(o3_workspace_path(workspace, O3_WORK_FILE_DESCRIPTOR), &descriptor));
   o3_link_t link = package->link;

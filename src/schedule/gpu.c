@@ -1,6 +1,7 @@
 #include "schedule/gpu.h"
 
 #include <stddef.h>
+#include <string.h>
 
 static const o3_gpu_t GPUS[] = {
 #define O3_GPU(id, title, card, capability, version, kinds, sms, threads, block_kib, sm_kib, l2_mib, gbps, \
@@ -25,6 +26,12 @@ static const o3_gpu_t GPUS[] = {
 enum { NUM_GPUS = sizeof(GPUS) / sizeof(GPUS[0]) };
 
 const o3_gpu_t *o3_gpu_at(int index) { return index >= 0 && index < NUM_GPUS ? &GPUS[index] : NULL; }
+
+const o3_gpu_t *o3_gpu_find(const char *name) {
+  for (int i = 0; i < NUM_GPUS; ++i)
+    if (!strcmp(GPUS[i].name, name)) return &GPUS[i];
+  return NULL;
+}
 
 /* Plain code for 8.0 runs on 8.x, that for 9.0 on 9.x; figures of a close relative are better than none. */
 const o3_gpu_t *o3_gpu_of_capability(int sm) {

@@ -37,6 +37,8 @@ enum { O3_GPU_BLOCK_THREADS = 256, O3_GPU_MAX_BLOCK_THREADS = 1024, O3_GPU_WARP 
 /* The row of compute capability |sm|, or of the closest one below it of the same generation; NULL when there
  * is none. */
 const o3_gpu_t *o3_gpu_of_capability(int sm);
+/* The row that is called |name|; NULL when there is none. */
+const o3_gpu_t *o3_gpu_find(const char *name);
 /* NULL past the end. */
 const o3_gpu_t *o3_gpu_at(int index);
 

@@ -65,6 +65,7 @@ static void run_add(o3rt_session_t *session, o3rt_memref_t *const *inputs, o3rt_
   int64_t words[12] = {grid, 1, 1, 256, 1, 1, shared_bytes, 1, 1, 1};
   words[10] = (int64_t)(uintptr_t)inputs[0]->aligned;
   words[11] = (int64_t)(uintptr_t)(arena + 256);
+  o3rt_kernel_begin(session, 0, 4, 32);
   o3rt_gpu_launch(session, 0, words, 2, 0);
   o3rt_gpu_launch(session, 1, words, 2, 0);
   outputs[0]->allocated = outputs[0]->aligned = arena;
@@ -94,6 +95,9 @@ static o3rt_gpu_t gpu = {.ptx = ".version 8.0",
                          .messages = kMessages,
                          .host_inputs = kOnCard,
                          .host_outputs = kOnCard};
+static const char *const kNodes[] = {"Add_1"};
+static const o3rt_kernel_t kProfiled[] = {
+    {.name = "k0", .kind = "elementwise", .num_nodes = 1, .nodes = kNodes}};
 static const o3rt_model_t kCompiled = {.format = O3RT_FORMAT,
                                        .name = "add",
                                        .target = "hopper",
@@ -104,6 +108,8 @@ static const o3rt_model_t kCompiled = {.format = O3RT_FORMAT,
                                        .inputs = kIn,
                                        .outputs = kOut,
                                        .run = run_add,
+                                       .kernels = kProfiled,
+                                       .num_kernels = 1,
                                        .gpu = &gpu,
                                        .driver = &o3rt_cuda_driver};
 static const o3_model_t kModel = {&o3rt_api, &kCompiled};
@@ -240,6 +246,28 @@ static void test_kernel_checks(void **state) {
   o3_session_destroy(session);
 }
 
+// Each interval between events is a quarter of a millisecond; nothing is replayed while the session measures.
+static void test_profile(void **state) {
+  (void)state;
+  o3_session_t *session = create();
+  float x[4] = {0};
+  assert_int_equal(o3_session_profile(session, 1), O3_OK);
+  for (int run = 0; run < 3; ++run) {
+    o3_tensor_t in = four(x, O3_HOST), out = {0};
+    o3_kernel_sample_t sample;
+    fake.fake_cuda_log_clear();
+    assert_int_equal(o3_session_run(session, &in, 1, &out, 1), O3_OK);
+    assert_int_equal(count("cuGraphLaunch"), 0);
+    assert_int_equal(count("cuEventRecord"), 4);
+    assert_int_equal(o3_session_kernel(session, 0, &sample), O3_OK);
+    assert_int_equal(sample.nanoseconds, 250000);
+    assert_int_equal(sample.calls, 1);
+    assert_int_equal(o3_session_kernel(session, O3_NO_KERNEL, &sample), O3_OK);
+    assert_int_equal(sample.nanoseconds, 500000);
+  }
+  o3_session_destroy(session);
+}
+
 static void test_code(void **state) {
   (void)state;
   fake.fake_cuda_capability(10, 0);
@@ -330,9 +358,9 @@ static void test_every_call_fails(void **state) {
 int main(void) {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, reset, check_clean)
   const struct CMUnitTest tests[] = {
-      TEST(test_runs),           TEST(test_places),          TEST(test_sessions_share),
-      TEST(test_shared_memory),  TEST(test_empty_grid),      TEST(test_kernel_checks),
-      TEST(test_code),           TEST(test_no_card),         TEST(test_memory),
-      TEST(test_launch_failure), TEST(test_every_call_fails)};
+      TEST(test_runs),          TEST(test_places),         TEST(test_sessions_share),
+      TEST(test_shared_memory), TEST(test_empty_grid),     TEST(test_kernel_checks),
+      TEST(test_code),          TEST(test_profile),        TEST(test_no_card),
+      TEST(test_memory),        TEST(test_launch_failure), TEST(test_every_call_fails)};
   return cmocka_run_group_tests(tests, open_fake, NULL);
 }

@@ -116,10 +116,17 @@ o3_status_t o3_run_profile_make(const o3_run_model_t *model, const o3_run_bindin
   collector_t self = {.binding = binding, .width = model->info.num_kernels + 2};
   *profile =
       (o3_run_profile_t){.threads = options->threads ? (int32_t)options->threads : o3_peaks_cpu_count()};
+  profile->gpu = o3_gpu_find(model->info.target);
+  if (profile->gpu) {
+    profile->threads = 1;
+    profile->peaks = (o3_peaks_t){.fma_flops = profile->gpu->fp32_tflops * 1e12,
+                                  .copy_bytes = profile->gpu->memory_gbps * 1e9};
+  }
   o3_code_t code = o3_session_profile(binding->session, 1);
   if (code != O3_OK) return o3_run_model_failure(code, o3_last_error(model->model));
   o3_status_t status = measure(&self, model, options, arena, profile);
   free(self.times);
   (void)o3_session_profile(binding->session, 0); /* turning off cannot fail */
-  return status ? status : o3_peaks_measure(profile->threads, &profile->peaks);
+  if (status || profile->gpu) return status;
+  return o3_peaks_measure(profile->threads, &profile->peaks);
 }

@@ -4,6 +4,7 @@
 
 #include "run_execute.h"
 #include "run_model.h"
+#include "schedule/gpu.h"
 #include "schedule/peaks.h"
 
 typedef struct o3_run_kernel {
@@ -19,6 +20,7 @@ typedef struct o3_run_profile {
   int32_t threads;
   double run_ms; /* median of whole runs */
   o3_peaks_t peaks;
+  const o3_gpu_t *gpu; /* whose peaks those are, by its vendor; NULL: measured on this machine's CPU */
   int32_t num_kernels;
   o3_run_kernel_t *kernels; /* in the order of a run; one more than |num_kernels|: what is outside of them */
 } o3_run_profile_t;

@@ -72,6 +72,22 @@ static void print_kind(o3_strbuf_t *text, const o3_run_profile_t *profile, int32
   print_kernel(text, profile, &sum, 0);
 }
 
+static void print_title(o3_strbuf_t *text, const o3_run_profile_t *profile) {
+  double gflops = profile->peaks.fma_flops * 1e-9, gbytes = profile->peaks.copy_bytes * 1e-9;
+  if (profile->gpu) {
+    o3_strbuf_printf(
+        text,
+        "profile of %lld runs on the card, by its events: median %.4g ms; %s, by the vendor: %.0f "
+        "GFLOP/s (fp32), %.0f GB/s\n",
+        (long long)profile->runs, profile->run_ms, profile->gpu->name, gflops, gbytes);
+    return;
+  }
+  o3_strbuf_printf(
+      text, "profile of %lld runs, %d thread%s: median %.4g ms; this machine: %.1f GFLOP/s, %.1f GB/s\n",
+      (long long)profile->runs, profile->threads, profile->threads == 1 ? "" : "s", profile->run_ms, gflops,
+      gbytes);
+}
+
 void o3_run_text_profile(o3_strbuf_t *text, const o3_run_profile_t *profile) {
   int32_t count = profile->num_kernels + 1;
   int columns = terminal_width(), width = columns ? columns - NUMBERS_WIDTH : 0;
@@ -81,10 +97,7 @@ void o3_run_text_profile(o3_strbuf_t *text, const o3_run_profile_t *profile) {
   if (!order) return;
   for (int32_t i = 0; i < count; ++i) order[i] = &profile->kernels[i];
   qsort(order, (size_t)count, sizeof *order, compare_times);
-  o3_strbuf_printf(
-      text, "profile of %lld runs, %d thread%s: median %.4g ms; this machine: %.1f GFLOP/s, %.1f GB/s\n",
-      (long long)profile->runs, profile->threads, profile->threads == 1 ? "" : "s", profile->run_ms,
-      profile->peaks.fma_flops * 1e-9, profile->peaks.copy_bytes * 1e-9);
+  print_title(text, profile);
   static const char HEAD[] = "%10s %6s %8s %9s %5s %9s %5s  %s\n";
   o3_strbuf_printf(text, HEAD, "ms", "share", "calls", "GFLOP/s", "peak", "GB/s", "copy", "kernel");
   for (int32_t i = 0; i < count; ++i) {

@@ -137,6 +137,7 @@ static void close_session(o3rt_session_t *session) {
   bool entered = api->context_push(cuda->model->context) == CUDA_OK;
   if (cuda->stream || !cuda->owns_stream) (void)api->stream_wait(cuda->stream);
   o3rt_cuda_graphs_clear(&cuda->graphs, api);
+  o3rt_cuda_marks_free(&cuda->marks, api);
   free_blocks(cuda, cuda->live);
   free_blocks(cuda, cuda->spare);
   for (int32_t i = 0; cuda->inputs && i < session->compiled->num_inputs; ++i)
@@ -451,18 +452,39 @@ static bool must_wait(const o3rt_session_t *session, const o3_tensor_t *outputs)
   return wait_for;
 }
 
+static void mark(o3rt_session_t *session, int32_t kernel) {
+  o3rt_cuda_session_t *cuda = session->device;
+  o3rt_cuda_marks_add(&cuda->marks, cuda->model->api, cuda->stream, kernel);
+}
+
+static void start_marks(o3rt_session_t *session) {
+  o3rt_cuda_session_t *cuda = session->device;
+  o3rt_cuda_marks_start(&cuda->marks);
+  mark(session, O3_NO_KERNEL);
+}
+
+static o3_code_t read_marks(o3rt_session_t *session) {
+  const o3rt_cuda_session_t *cuda = session->device;
+  int code = o3rt_cuda_marks_read(&cuda->marks, cuda->model->api, session->profile);
+  return code == CUDA_OK ? O3_OK : o3rt_cuda_fail(session, code, "measuring kernels");
+}
+
 static o3_code_t run_in_context(o3rt_session_t *session, const o3_tensor_t *inputs, o3_tensor_t *outputs,
                                 void **places) {
   recycle(session->device);
+  if (session->profile) start_marks(session);
   o3_code_t code = bind_inputs(session, inputs);
   if (code == O3_OK) code = clear_error_word(session);
   if (code == O3_OK) code = work(session);
+  if (session->profile) mark(session, O3_NO_KERNEL);
   if (code == O3_OK && session->compiled->gpu->num_messages > 0) code = check_error_word(session);
   if (code != O3_OK) return code;
   if (!o3rt_results_check(session, outputs)) return O3_ERROR_INVALID_ARGUMENT;
   code = copy_results(session, outputs, places);
-  if (code == O3_OK && must_wait(session, outputs))
+  if (session->profile) mark(session, O3_NO_KERNEL);
+  if (code == O3_OK && (session->profile || must_wait(session, outputs)))
     code = wait(session, "running the model (O3_GPU_CHECK=1 names the kernel)");
+  if (code == O3_OK && session->profile) code = read_marks(session);
   if (code == O3_OK) hand_out(session, outputs, places);
   return code;
 }
@@ -484,4 +506,4 @@ static o3_code_t run(o3rt_session_t *session, const o3_tensor_t *inputs, o3_tens
 }
 
 const o3rt_driver_t o3rt_cuda_driver = {
-    .open = open_session, .close = close_session, .run = run, .memory = memory};
+    .open = open_session, .close = close_session, .run = run, .memory = memory, .mark = mark};

@@ -5,6 +5,7 @@
 
 #include "../../session.h"
 #include "cuda_graph.h"
+#include "cuda_marks.h"
 #include "cuda_model.h"
 
 /* Memory of the card that grows; what was in it is lost then. */
@@ -29,6 +30,7 @@ typedef struct o3rt_cuda_session {
   o3rt_cuda_buffer_t *inputs; /* copies of inputs that came from host memory */
   o3rt_cuda_block_t *live, *spare;
   o3rt_cuda_graphs_t graphs;
+  o3rt_cuda_marks_t marks;
 } o3rt_cuda_session_t;
 
 static inline o3rt_cuda_session_t *o3rt_cuda_session(o3rt_session_t *session) { return session->device; }

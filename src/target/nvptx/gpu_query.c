@@ -51,7 +51,6 @@ static o3_status_t read_figures(const driver_t *driver, int device, o3_gpu_t *gp
         O3_STATUS_UNSUPPORTED,
         "the NVIDIA GPU in this machine has compute capability %d.%d, which no target fits", major, minor);
   *gpu = *row;
-  gpu->name = "gpu";
   for (size_t i = 0; i < sizeof(FIGURES) / sizeof(FIGURES[0]); ++i) {
     int value;
     char *field = (char *)gpu + FIGURES[i].offset;

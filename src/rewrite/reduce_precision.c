@@ -1,0 +1,205 @@
+/* reduce-precision: an fp32 model in fp16 or bf16, as far as that is harmless.
+ *
+ * Needs: a normalized module. Guarantees: products, windows of maxima and ops that move data
+ * (precision_ops.def) work on the narrow type; all others compute in f32: normalizations, softmax,
+ * reductions, exponentials, elementwise ops. What several ops read is kept in the narrow type. Inputs and
+ * results of the model keep theirs.
+ *
+ *     %y = "o3.conv"(%x, %w) : f32         %h = "o3.conv"(cast %x, cast %w) : f16, %y = "o3.cast"(%h) : f32
+ *     %z = "o3.exp"(%y) : f32        =>    %z = "o3.exp"(%y) : f32
+ *
+ * Casts between two narrow ops cancel; those around elementwise ops become part of the kernels that read and
+ * write, so memory holds narrow numbers and arithmetic is done in f32. Casts of constants are folded.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "rewrite/passes.h"
+#include "rewrite/rewrite_ir.h"
+
+typedef struct precision {
+  o3_pass_env_t *env;
+  MlirType narrow;
+  o3_ptr_map_t *narrowed; /* MlirValue.ptr of f32 -> of the same in the narrow type */
+  int num_narrow, num_wide;
+  double worst; /* largest error of a weight, relative to the largest of its tensor */
+} precision_t;
+
+static bool is_f32(MlirValue value) {
+  MlirType type = mlirValueGetType(value);
+  return mlirTypeIsARankedTensor(type) && mlirTypeIsAF32(o3_type_element(type));
+}
+
+static MlirType with_element(MlirType tensor, MlirType element) {
+  int64_t sizes[O3_IR_MAX_RANK];
+  int rank = o3_type_rank(tensor);
+  for (int i = 0; i < rank; ++i) sizes[i] = o3_type_dim(tensor, i);
+  return o3_tensor_type(rank, sizes, element);
+}
+
+static MlirValue cast(o3_builder_t *b, MlirValue value, MlirType element, MlirAttribute shape) {
+  return o3_build1_attrs(b, "o3.cast", with_element(mlirValueGetType(value), element), O3_VALUES(value),
+                         O3_ATTRS({"to", o3_attr_type(element)}, {"o3.shape", shape}));
+}
+
+/* The map of the sizes of |value|, which an op that makes one like it needs; null when they are all static.
+ */
+static MlirAttribute shape_of(MlirValue value) {
+  if (mlirValueIsABlockArgument(value)) {
+    MlirOperation main = mlirBlockGetParentOperation(mlirBlockArgumentGetOwner(value));
+    MlirAttribute attrs = o3_op_attr(main, "arg_attrs");
+    intptr_t index = mlirBlockArgumentGetArgNumber(value);
+    if (mlirAttributeIsNull(attrs) || index >= mlirArrayAttrGetNumElements(attrs)) return (MlirAttribute){0};
+    MlirAttribute map =
+        mlirDictionaryAttrGetElementByName(mlirArrayAttrGetElement(attrs, index), O3_STR("o3.shape"));
+    return mlirAttributeIsNull(map) ? map : mlirArrayAttrGet(mlirAttributeGetContext(map), 1, &map);
+  }
+  MlirAttribute shapes = o3_op_attr(o3_value_def(value), "o3.shape");
+  intptr_t result = mlirOpResultGetResultNumber(value);
+  if (mlirAttributeIsNull(shapes) || !mlirAttributeIsAArray(shapes)) return shapes;
+  if (result >= mlirArrayAttrGetNumElements(shapes)) return (MlirAttribute){0};
+  MlirAttribute own = mlirArrayAttrGetElement(shapes, result);
+  return mlirArrayAttrGet(mlirAttributeGetContext(own), 1, &own);
+}
+
+/* ---- Weights ---- */
+
+static float rounded(const precision_t *self, float value) {
+  if (mlirTypeIsAF16(self->narrow)) return (float)(_Float16)value;
+  union {
+    float number;
+    uint32_t bits;
+  } it = {value};
+  it.bits += 0x7FFF + (it.bits >> 16 & 1);
+  it.bits &= 0xFFFF0000;
+  return it.number;
+}
+
+/* Notes how far the numbers of a constant move, and one that does not fit. */
+static o3_status_t measure(precision_t *self, MlirOperation constant) {
+  size_t bytes;
+  const float *data = o3_weights_data(self->env->weights, o3_op_attr(constant, "value"), &bytes);
+  O3_TRY_ALLOC(data);
+  double largest = 0, error = 0;
+  for (size_t i = 0; i < bytes / sizeof(float); ++i) {
+    float near = rounded(self, data[i]);
+    if (isfinite(data[i]) && !isfinite(near))
+      return o3_status_create(O3_STATUS_UNSUPPORTED,
+                              "constant '%.*s' holds %g, which float16 does not (65504 at most): bf16 does",
+                              O3_STR_ARGS(o3_op_label(constant)), (double)data[i]);
+    if (!isfinite(data[i])) continue;
+    largest = fmax(largest, fabs((double)data[i]));
+    error = fmax(error, fabs((double)near - (double)data[i]));
+  }
+  if (largest > 0) self->worst = fmax(self->worst, error / largest);
+  return NULL;
+}
+
+/* ---- Ops ---- */
+
+static o3_status_t note(precision_t *self, MlirValue wide, MlirValue narrow) {
+  bool ok = o3_ptr_map_put(self->narrowed, wide.ptr, (void *)(uintptr_t)narrow.ptr);
+  return ok ? NULL : o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");
+}
+
+/* |value| in the narrow type, for |user|. */
+static o3_status_t narrow(precision_t *self, MlirOperation user, MlirValue value, MlirValue *result) {
+  const void *known = o3_ptr_map_get(self->narrowed, value.ptr);
+  MlirOperation def = o3_value_def(value);
+  if (known) {
+    *result = (MlirValue){known};
+    return NULL;
+  }
+  if (o3_op_is(def, "o3.constant")) O3_TRY(measure(self, def));
+  bool argument = mlirValueIsABlockArgument(value);
+  o3_builder_t b = argument ? o3_builder_before(user) : o3_builder_after(def);
+  *result = cast(&b, value, self->narrow, shape_of(value));
+  return argument ? NULL : note(self, value, *result);
+}
+
+/* All users of |value| but |except| read |other| instead. */
+static void replace_uses_except(MlirValue value, MlirValue other, MlirOperation except) {
+  MlirOpOperand use = mlirValueGetFirstUse(value);
+  while (!mlirOpOperandIsNull(use)) {
+    MlirOperation user = mlirOpOperandGetOwner(use);
+    intptr_t operand = mlirOpOperandGetOperandNumber(use);
+    use = mlirOpOperandGetNextUse(use);
+    if (!mlirOperationEqual(user, except)) mlirOperationSetOperand(user, operand, other);
+  }
+}
+
+static o3_status_t narrow_op(precision_t *self, MlirOperation op) {
+  for (intptr_t i = 0; i < mlirOperationGetNumOperands(op); ++i) {
+    MlirValue operand = mlirOperationGetOperand(op, i), smaller;
+    if (!is_f32(operand)) continue;
+    O3_TRY(narrow(self, op, operand, &smaller));
+    mlirOperationSetOperand(op, i, smaller);
+  }
+  MlirValue result = mlirOperationGetResult(op, 0);
+  mlirValueSetType(result, with_element(mlirValueGetType(result), self->narrow));
+  o3_builder_t b = o3_builder_after(op);
+  MlirValue wide = cast(&b, result, mlirF32TypeGet(self->env->context), shape_of(result));
+  replace_uses_except(result, wide, o3_value_def(wide));
+  ++self->num_narrow;
+  return note(self, wide, result);
+}
+
+static bool has_several_users(MlirValue value) {
+  return o3_value_has_uses(value) && mlirOperationIsNull(o3_value_single_user(value));
+}
+
+/* What several ops read goes through memory: there it is narrow. */
+static o3_status_t store_narrow(precision_t *self, MlirOperation op) {
+  MlirValue result = mlirOperationGetResult(op, 0);
+  o3_builder_t b = o3_builder_after(op);
+  MlirAttribute shape = shape_of(result);
+  MlirValue smaller = cast(&b, result, self->narrow, shape);
+  MlirValue wide = cast(&b, smaller, mlirF32TypeGet(self->env->context), shape);
+  replace_uses_except(result, wide, o3_value_def(smaller));
+  return note(self, wide, smaller);
+}
+
+static bool is_narrow_op(MlirOperation op) {
+  static const char *const NAMES[] = {
+#define O3_NARROW_OP(name) name,
+#include "rewrite/precision_ops.def"
+#undef O3_NARROW_OP
+  };
+  bool found = false;
+  for (size_t i = 0; i < sizeof(NAMES) / sizeof(NAMES[0]); ++i) found |= o3_op_is(op, NAMES[i]);
+  return found && mlirOperationGetNumResults(op) == 1 && is_f32(mlirOperationGetResult(op, 0)) &&
+         mlirAttributeIsNull(o3_op_attr(op, "acc"));
+}
+
+static bool is_computed_f32(MlirOperation op) {
+  bool constant = o3_op_is(op, "o3.constant") || o3_op_is(op, "o3.cast") || mlirOperationGetNumRegions(op);
+  return !constant && mlirOperationGetNumResults(op) == 1 && is_f32(mlirOperationGetResult(op, 0));
+}
+
+o3_status_t o3_rewrite_reduce_precision(o3_pass_env_t *env, MlirModule module) {
+  MlirOperation main = o3_module_func(module, "main");
+  o3_ptr_vec_t ops = o3_ptr_vec(env->arena);
+  if (env->precision == O3_PRECISION_FP32) return NULL;
+  bool half = env->precision == O3_PRECISION_FP16;
+  precision_t self = {.env = env,
+                      .narrow = half ? mlirF16TypeGet(env->context) : mlirBF16TypeGet(env->context),
+                      .narrowed = o3_ptr_map_create(env->arena)};
+  O3_TRY_ALLOC(self.narrowed);
+  O3_TRY(o3_collect_ops(main, &ops));
+  for (size_t i = 0; i < ops.count; ++i) {
+    MlirOperation op = {ops.items[i]};
+    if (is_narrow_op(op)) {
+      O3_TRY(narrow_op(&self, op));
+    } else if (is_computed_f32(op)) {
+      ++self.num_wide;
+      if (has_several_users(mlirOperationGetResult(op, 0))) O3_TRY(store_narrow(&self, op));
+    }
+  }
+  o3_log(
+      O3_LOG_NOTE,
+      "precision %s: %d ops in %s, %d kept in float32; the largest error of a weight is %.1e of its tensor's "
+      "largest",
+      half ? "fp16" : "bf16", self.num_narrow, half ? "float16" : "bfloat16", self.num_wide, self.worst);
+  return NULL;
+}

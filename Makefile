@@ -1,7 +1,7 @@
 # Short words for the scripts. BUILD is the build folder.
 BUILD ?= build
 export O3_BUILD = $(BUILD)
-.PHONY: all setup check check-gpu demo lint format tidy bench fuzz install clean help
+.PHONY: all setup check check-gpu bench-gpu demo lint format tidy bench fuzz install clean help
 
 all: ## build the compiler, the tools and the unit tests (gcc, optimised, with line tables)
 	@scripts/build.sh
@@ -16,6 +16,12 @@ check-gpu: ## set up, build, and run the numeric rows on the NVIDIA GPU in this 
 	@scripts/setup.sh
 	@scripts/build.sh
 	@O3_BUILD=$(abspath $(BUILD)) $(BUILD)/venv/bin/python test/gpu/gpu_cases.py check $(ROWS)
+	@test/gpu/make_kernels.sh $(BUILD) --checked && python3 test/gpu/check_kernels.py $(BUILD)/gpu-kernels
+
+bench-gpu: ## set up, build, and measure fast GPU kernels against PyTorch on this machine's NVIDIA GPU; writes docs/benchmarks-gpu.md
+	@scripts/setup.sh
+	@scripts/build.sh
+	@test/gpu/make_kernels.sh $(BUILD) && python3 bench/compare_torch.py $(BUILD)/gpu-kernels --write docs/benchmarks-gpu.md
 
 demo: ## set up, build, and compile and run a sparse network
 	@scripts/setup.sh

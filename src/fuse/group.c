@@ -24,6 +24,9 @@ typedef struct no_attention {
   const char *why;
 } no_attention_t;
 
+/* Most ops of a product whose result is of another type. */
+enum { MAX_CONVERTED = 16 };
+
 typedef struct grower {
   o3_groups_t *groups;
   o3_dep_node_t *seed;
@@ -259,11 +262,32 @@ static bool joins_contraction(grower_t *self, const o3_dep_node_t *node) {
   return accept(self, node, "elementwise on the finished product");
 }
 
-/* The product lies in the result's memory until it is finished. */
+static bool has_type_of_seed(const grower_t *self, const o3_dep_node_t *root) {
+  return mlirTypeEqual(result_type(root), result_type(self->seed));
+}
+
+/* The ops from what the sums start at to |root|. */
+static const char *refuse_conversion(grower_t *self, const o3_dep_node_t *root, const bool *needed) {
+  const o3_machine_t *machine = self->groups->machine;
+  const o3_dep_graph_t *graph = self->groups->graph;
+  MlirOperation ops[MAX_CONVERTED];
+  int count = 0;
+  if (!machine->kernels->refuse_conversion) return "its element type is not the product's";
+  const o3_dep_generic_t *product = self->seed->generic;
+  const o3_dep_node_t *start =
+      o3_dep_producer(graph, mlirOperationGetOperand(product->op, product->num_inputs));
+  if (start && start->kind != O3_DEP_EMPTY) ops[count++] = start->op;
+  for (int i = self->seed->index; i <= root->index; ++i) {
+    if (!needed[i]) continue;
+    if (count == MAX_CONVERTED) return "too many ops follow the product";
+    ops[count++] = graph->nodes[i].op;
+  }
+  return machine->kernels->refuse_conversion(machine->gpu, count, ops);
+}
+
+/* The product lies in the result's memory until it is finished, unless a kernel keeps its sums elsewhere. */
 static const char *refuse_contraction_root(grower_t *self, const o3_dep_node_t *root, const bool *needed) {
-  (void)needed;
-  return mlirTypeEqual(result_type(root), result_type(self->seed)) ? NULL
-                                                                   : "its element type is not the product's";
+  return has_type_of_seed(self, root) ? NULL : refuse_conversion(self, root, needed);
 }
 
 static bool joins_as_operand(grower_t *self, const o3_dep_node_t *node) {
@@ -299,7 +323,7 @@ static o3_status_t group_contraction(grower_t *self, o3_dep_node_t *seed) {
   grow_forward(self, seed, "product", joins_contraction);
   O3_TRY(choose_root(self, refuse_contraction_root, &root));
   if (!root || !take_initial_value(self)) return NULL;
-  grow_backward(self, root, joins_as_operand);
+  if (has_type_of_seed(self, root)) grow_backward(self, root, joins_as_operand);
   return finish(self, O3_GROUP_CONTRACTION, root);
 }
 

@@ -21,6 +21,7 @@ typedef struct o3_shape_override {
 /* What kernels a target has emitters for; the fuse stage asks before it makes one. The ops are linalg.generic
  * on tensors; the answer is the reason why not, a static text, or NULL. */
 enum { O3_KERNEL_MAX_CHAIN = 4 };
+struct o3_gpu; /* schedule/gpu.h */
 typedef struct o3_kernel_support {
   /* Most bytes that the values of one row, besides its result, may take on the stack. */
   int64_t row_bytes;
@@ -36,6 +37,9 @@ typedef struct o3_kernel_support {
    * the target has no such kernel. */
   const char *(*refuse_attention)(MlirOperation scores, MlirOperation mixed, int num_sides,
                                   const MlirOperation *sides);
+  /* Of a product with what its sums start at and an epilogue, whose result is of another type than the sums;
+   * NULL where sums always lie in the result's memory. |gpu|: the machine's. */
+  const char *(*refuse_conversion)(const struct o3_gpu *gpu, int num_ops, const MlirOperation *ops);
 } o3_kernel_support_t;
 
 /* What a target tells passes about the machine; bytes. See src/target/target.h for where it comes from. */

@@ -15,7 +15,7 @@ static const int64_t SIZES[][3] = {{1, 8, 8},          {63, 64, 72},    {64, 64,
 
 static o3_gemm_t product(const int64_t size[3], bool by_rows, o3_gpu_element_t element,
                          o3_gpu_element_t out) {
-  return (o3_gemm_t){.batch = 1,
+  return (o3_gemm_t){.batch = {1, 1},
                      .m = size[0],
                      .n = size[1],
                      .k = size[2],
@@ -71,7 +71,7 @@ static void test_epilogue_is_part_of_the_name(void **state) {
   o3_gemm_t gemm = product(SIZES[4], true, O3_GPU_F16, O3_GPU_F16);
   check_text(context, &gemm, &plain);
   gemm.num_extras = 1;
-  gemm.extras[0] = (o3_gemm_extra_t){O3_GPU_F16, {0, 0, 1}};
+  gemm.extras[0] = (o3_gemm_extra_t){O3_GPU_F16, {0, 0, 0, 1}};
   gemm.epilogue = add_and_clip;
   check_text(context, &gemm, &biased);
   check_text(context, &gemm, &again);

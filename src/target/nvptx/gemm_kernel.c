@@ -34,10 +34,12 @@ typedef struct writer {
 
 /* Where a tile lies: first row, first column, batch. */
 typedef struct place {
-  int row, column, batch;
+  int row, column, batch[2];
 } place_t;
 
 static int ceil_div(int64_t a, int64_t b) { return (int)((a + b - 1) / b); }
+
+static int64_t count_batches(const o3_gemm_t *g) { return g->batch[0] * g->batch[1]; }
 
 /* ---- Layout ---- */
 
@@ -72,13 +74,15 @@ static place_t tile_place(writer_t *w, int tile) {
   int rows = o3_kt_op_const(t, "minsi", left, w->s->group_rows);
   int in = o3_kt_op_const(t, "remui", at, group);
   int row = o3_kt_op(t, "addi", first, o3_kt_op(t, "remui", in, rows));
-  return (place_t){o3_kt_op_const(t, "muli", row, w->s->consumers * ROWS),
-                   o3_kt_op_const(t, "muli", o3_kt_op(t, "divui", in, rows), w->s->columns), batch};
+  return (place_t){
+      o3_kt_op_const(t, "muli", row, w->s->consumers * ROWS),
+      o3_kt_op_const(t, "muli", o3_kt_op(t, "divui", in, rows), w->s->columns),
+      {o3_kt_op_const(t, "divui", batch, w->g->batch[1]), o3_kt_op_const(t, "remui", batch, w->g->batch[1])}};
 }
 
 static int open_tiles(writer_t *w, o3_kt_carried_t turn[2]) {
   o3_kernel_text_t *t = w->t;
-  int tiles = o3_kt_i32(t, (int64_t)w->row_tiles * w->column_tiles * w->g->batch);
+  int tiles = o3_kt_i32(t, (int64_t)w->row_tiles * w->column_tiles * count_batches(w->g));
   int step = o3_kt_i32(t, w->kernel->grid[0] / w->s->split), zero = o3_kt_i32(t, 0);
   for (int i = 0; i < 2; ++i) turn[i] = (o3_kt_carried_t){.init = zero, .type = "i32"};
   return o3_kt_for(t, w->block, tiles, step, 2, turn);
@@ -105,17 +109,22 @@ static void load_stage(writer_t *w, const place_t *at, int k, int stage) {
   int a = o3_kt_shared(t, w->shared, o3_kt_op_const(t, "muli", stage, w->a_bytes));
   int b_at = o3_kt_op_const(t, "addi", o3_kt_op_const(t, "muli", stage, w->b_bytes),
                             (int64_t)w->s->stages * w->a_bytes);
-  int a_batch = w->g->a_batch_stride ? at->batch : zero, b_batch = w->g->b_batch_stride ? at->batch : zero;
+  int a_batch[2], b_batch[2];
+  for (int i = 0; i < 2; ++i) {
+    a_batch[i] = w->g->a_batch[i] ? at->batch[i] : zero;
+    b_batch[i] = w->g->b_batch[i] ? at->batch[i] : zero;
+  }
   o3_kt_mbarrier_expect(t, full, w->a_bytes + w->b_bytes);
-  o3_kt_tensor_load(t, a, "%map0", full, 3, (int[]){k, at->row, a_batch});
+  o3_kt_tensor_load(t, a, "%map0", full, 4, (int[]){k, at->row, a_batch[1], a_batch[0]});
   if (!w->g->b_by_rows) {
-    o3_kt_tensor_load(t, o3_kt_shared(t, w->shared, b_at), "%map1", full, 3, (int[]){k, at->column, b_batch});
+    o3_kt_tensor_load(t, o3_kt_shared(t, w->shared, b_at), "%map1", full, 4,
+                      (int[]){k, at->column, b_batch[1], b_batch[0]});
     return;
   }
   for (int panel = 0; panel < w->s->columns / 64; ++panel) {
     int to = o3_kt_shared(t, w->shared, o3_kt_op_const(t, "addi", b_at, panel * BLOCK_K * ROW_BYTES));
-    o3_kt_tensor_load(t, to, "%map1", full, 3,
-                      (int[]){o3_kt_op_const(t, "addi", at->column, panel * 64), k, b_batch});
+    o3_kt_tensor_load(t, to, "%map1", full, 4,
+                      (int[]){o3_kt_op_const(t, "addi", at->column, panel * 64), k, b_batch[1], b_batch[0]});
   }
 }
 
@@ -193,7 +202,7 @@ static int products(writer_t *w, const consumer_t *c, int turn[2]) {
   next[3] = stage;
   o3_kt_end_for(t, 4, carried, next);
   turn[0] = carried[1].result, turn[1] = carried[2].result;
-  int sums = o3_kt_wgmma_finish(t, w->s->columns / 2, carried[0].result, 0, NULL);
+  int sums = o3_kt_wgmma_finish(t, &(o3_wgmma_finish_t){.count = w->s->columns / 2}, carried[0].result);
   release(w, c, carried[3].result);
   return sums;
 }
@@ -216,17 +225,21 @@ static int clamped(writer_t *w, int at, int64_t size, int64_t tile, int last) {
   return size % tile ? o3_kt_op_const(w->t, "minsi", at, size - last) : at;
 }
 
-static int extra_index(writer_t *w, const o3_gemm_extra_t *e, const part_t *p, int row, int column) {
+/* The place of element (row, column) in a buffer with |strides|. */
+static int element_index(writer_t *w, const int64_t *strides, const part_t *p, int row, int column) {
   o3_kernel_text_t *t = w->t;
-  int index = o3_kt_op_const(t, "muli", column, e->strides[2]);
-  if (e->strides[1]) index = o3_kt_op(t, "addi", index, o3_kt_op_const(t, "muli", row, e->strides[1]));
-  if (e->strides[0])
-    index = o3_kt_op(t, "addi", index, o3_kt_op_const(t, "muli", p->at.batch, e->strides[0]));
+  const int at[O3_GEMM_DIMS] = {p->at.batch[0], p->at.batch[1], row, column};
+  int index = o3_kt_op_const(t, "muli", column, strides[O3_GEMM_COLUMN]);
+  for (int i = 0; i < O3_GEMM_COLUMN; ++i) {
+    if (strides[i]) index = o3_kt_op(t, "addi", index, o3_kt_op_const(t, "muli", at[i], strides[i]));
+  }
   return index;
 }
 
 static bool reads_pairs(const o3_gemm_extra_t *e) {
-  return e->strides[2] == 1 && e->strides[1] % 2 == 0 && e->strides[0] % 2 == 0;
+  bool even = true;
+  for (int i = 0; i < O3_GEMM_COLUMN; ++i) even &= e->strides[i] % 2 == 0;
+  return even && e->strides[O3_GEMM_COLUMN] == 1;
 }
 
 /* The extra operand |number| at (row, column) and (row, column + 1). */
@@ -234,7 +247,7 @@ static void load_extra(writer_t *w, int number, const part_t *p, int row, int co
   o3_kernel_text_t *t = w->t;
   const o3_gemm_extra_t *e = &w->g->extras[number];
   const char *type = mlir_type(e->element);
-  int index = extra_index(w, e, p, row, column);
+  int index = element_index(w, e->strides, p, row, column);
   int base = o3_kt_value(t, "llvm.getelementptr %%arg%d[0] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i8", 2 + number);
   int at = o3_kt_global(t, base, index, type);
   if (reads_pairs(e)) {
@@ -245,8 +258,8 @@ static void load_extra(writer_t *w, int number, const part_t *p, int row, int co
     return;
   }
   values[0] = values[1] = o3_kt_value(t, "llvm.load %%v%d : !llvm.ptr<1> -> %s", at, type);
-  if (!e->strides[2]) return;
-  int next = o3_kt_global(t, base, o3_kt_op_const(t, "addi", index, e->strides[2]), type);
+  if (!e->strides[O3_GEMM_COLUMN]) return;
+  int next = o3_kt_global(t, base, o3_kt_op_const(t, "addi", index, e->strides[O3_GEMM_COLUMN]), type);
   values[1] = o3_kt_value(t, "llvm.load %%v%d : !llvm.ptr<1> -> %s", next, type);
 }
 
@@ -288,9 +301,8 @@ static void store_pair(writer_t *w, const consumer_t *c, const part_t *p, int pi
         in_column = o3_kt_cmp_const(t, "slt", column, w->g->n);
     o3_kt_if(t, o3_kt_value(t, "arith.andi %%v%d, %%v%d : i1", in_row, in_column));
   }
-  int index = o3_kt_op(t, "addi", o3_kt_op_const(t, "muli", row, w->g->d_pitch), column);
-  if (w->g->batch > 1)
-    index = o3_kt_op(t, "addi", index, o3_kt_op_const(t, "muli", p->at.batch, w->g->d_batch_stride));
+  const int64_t strides[O3_GEMM_DIMS] = {w->g->d_batch[0], w->g->d_batch[1], w->g->d_pitch, 1};
+  int index = element_index(w, strides, p, row, column);
   int base = o3_kt_value(t, "llvm.getelementptr %%arg%d[0] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i8",
                          2 + w->g->num_extras);
   o3_kt_line(t, "llvm.store %%v%d, %%v%d {alignment = %d : i64} : vector<2x%s>, !llvm.ptr<1>", pair,
@@ -343,8 +355,9 @@ static void store_panel(writer_t *w, const consumer_t *c, const part_t *p, int p
   char map[16];
   snprintf(map, sizeof(map), "%%map%d", 2 + w->g->num_extras);
   int row = o3_kt_op(t, "addi", p->at.row, o3_kt_op_const(t, "muli", c->number, ROWS));
-  o3_kt_tensor_store(t, map, staging, 3,
-                     (int[]){o3_kt_op_const(t, "addi", p->column, panel * 64), row, p->at.batch});
+  o3_kt_tensor_store(
+      t, map, staging, 4,
+      (int[]){o3_kt_op_const(t, "addi", p->column, panel * 64), row, p->at.batch[1], p->at.batch[0]});
   o3_kt_line(t, "nvvm.cp.async.bulk.commit.group");
   o3_kt_end(t);
 }
@@ -509,38 +522,43 @@ static void body(writer_t *w) {
 /* ---- Launches ---- */
 
 static o3_gpu_tensor_map_t matrix_map(const o3_gemm_t *g, o3_gpu_element_t element, const int64_t sizes[2],
-                                      int64_t pitch, int64_t batch_stride) {
+                                      int64_t pitch, const int64_t batch[2]) {
   int64_t bytes = o3_gpu_element_info(element)->bytes;
-  return (o3_gpu_tensor_map_t){
+  o3_gpu_tensor_map_t map = {
       .element = element,
-      .rank = 3,
-      .sizes = {sizes[0], sizes[1], batch_stride ? g->batch : 1},
-      .strides = {0, pitch * bytes, (batch_stride ? batch_stride : sizes[1] * pitch) * bytes},
+      .rank = 4,
+      .sizes = {sizes[0], sizes[1], 1, 1},
+      .strides = {0, pitch * bytes, sizes[1] * pitch * bytes, sizes[1] * pitch * bytes},
       .swizzle = ROW_BYTES};
+  for (int i = 0; i < 2; ++i) {
+    if (!batch[i]) continue;
+    map.sizes[3 - i] = g->batch[i];
+    map.strides[3 - i] = batch[i] * bytes;
+  }
+  return map;
 }
 
 static void add_map(o3_gpu_kernel_t *kernel, int buffer, o3_gpu_tensor_map_t map, int columns, int rows) {
   map.box[0] = columns;
   map.box[1] = rows;
-  map.box[2] = 1;
+  map.box[2] = map.box[3] = 1;
   o3_gpu_kernel_add_map(kernel, buffer, &map);
 }
 
 static void add_arguments(const o3_gemm_t *g, const o3_gemm_schedule_t *s, o3_gpu_kernel_t *kernel) {
   int out = 2 + g->num_extras;
-  add_map(kernel, 0, matrix_map(g, g->element, (int64_t[]){g->k, g->m}, g->a_pitch, g->a_batch_stride),
-          BLOCK_K, s->consumers * ROWS);
+  add_map(kernel, 0, matrix_map(g, g->element, (int64_t[]){g->k, g->m}, g->a_pitch, g->a_batch), BLOCK_K,
+          s->consumers * ROWS);
   if (g->b_by_rows) {
-    add_map(kernel, 1, matrix_map(g, g->element, (int64_t[]){g->n, g->k}, g->b_pitch, g->b_batch_stride), 64,
+    add_map(kernel, 1, matrix_map(g, g->element, (int64_t[]){g->n, g->k}, g->b_pitch, g->b_batch), 64,
             BLOCK_K);
   } else {
-    add_map(kernel, 1, matrix_map(g, g->element, (int64_t[]){g->k, g->n}, g->b_pitch, g->b_batch_stride),
-            BLOCK_K, s->columns);
+    add_map(kernel, 1, matrix_map(g, g->element, (int64_t[]){g->k, g->n}, g->b_pitch, g->b_batch), BLOCK_K,
+            s->columns);
   }
   for (int i = 0; i < g->num_extras; ++i) o3_gpu_kernel_add_pointer(kernel, 2 + i);
   if (s->store_by_tensor) {
-    add_map(kernel, out, matrix_map(g, g->out, (int64_t[]){g->n, g->m}, g->d_pitch, g->d_batch_stride), 64,
-            ROWS);
+    add_map(kernel, out, matrix_map(g, g->out, (int64_t[]){g->n, g->m}, g->d_pitch, g->d_batch), 64, ROWS);
   } else {
     o3_gpu_kernel_add_pointer(kernel, out);
   }
@@ -580,15 +598,17 @@ const char *o3_gemm_refuse(const o3_gemm_t *g) {
   if (g->n % ALIGNMENT || g->k % ALIGNMENT) return "the sizes n and k are no multiples of 8";
   if (g->a_pitch % ALIGNMENT || g->b_pitch % ALIGNMENT || g->d_pitch % ALIGNMENT)
     return "a row starts at an address that TMA does not take";
-  if (g->a_batch_stride % ALIGNMENT || g->b_batch_stride % ALIGNMENT || g->d_batch_stride % ALIGNMENT)
-    return "a matrix starts at an address that TMA does not take";
-  if (g->m < 1 || g->n < 1 || g->k < 1 || g->batch < 1) return "a size is zero";
-  if (g->batch * g->m * g->n > INT32_MAX) return "the result has more than 2^31 elements";
+  for (int i = 0; i < 2; ++i) {
+    if (g->a_batch[i] % ALIGNMENT || g->b_batch[i] % ALIGNMENT || g->d_batch[i] % ALIGNMENT)
+      return "a matrix starts at an address that TMA does not take";
+  }
+  if (g->m < 1 || g->n < 1 || g->k < 1 || count_batches(g) < 1) return "a size is zero";
+  if (count_batches(g) * g->m * g->n > INT32_MAX) return "the result has more than 2^31 elements";
   return NULL;
 }
 
 static void set_launch(const writer_t *w, int multiprocessors, o3_gpu_kernel_t *kernel) {
-  int64_t tiles = (int64_t)w->row_tiles * w->column_tiles * w->g->batch;
+  int64_t tiles = (int64_t)w->row_tiles * w->column_tiles * count_batches(w->g);
   int64_t places = (int64_t)multiprocessors * w->s->blocks;
   kernel->grid[0] = (int)(w->s->split > 1 ? tiles * w->s->split : tiles < places ? tiles : places);
   kernel->grid[1] = kernel->grid[2] = 1;

@@ -1,6 +1,6 @@
 /* Matrix products on warpgroups (sm_90a): D = epilogue(A B), f16 or bf16 operands, f32 sums.
  *
- *     D[b, m, n] = epilogue(sum over k of A[b, m, k] * B[b, k, n], extra operands at (b, m, n))
+ *     D[b, c, m, n] = epilogue(sum over k of A[b, c, m, k] * B[b, c, k, n], extra operands at (b, c, m, n))
  *
  * A producer warp fills a ring of shared memory by TMA; one or two consumer warpgroups multiply 64 rows each,
  * apply the epilogue to the sums in registers and store. Buffers: 0 is A, 1 is B, then the extra operands, D
@@ -13,18 +13,21 @@
 
 enum { O3_GEMM_MAX_EXTRAS = 8 };
 
-/* An operand of the epilogue: element (b, m, n) lies at b * strides[0] + m * strides[1] + n * strides[2]. */
+/* Dimensions of the result, as operands are addressed by them. */
+enum { O3_GEMM_OUTER, O3_GEMM_INNER, O3_GEMM_ROW, O3_GEMM_COLUMN, O3_GEMM_DIMS };
+
+/* An operand of the epilogue: element (b, c, m, n) lies at the sum of each index times its stride. */
 typedef struct o3_gemm_extra {
   o3_gpu_element_t element;
-  int64_t strides[3]; /* elements; 0 where it does not depend on the dimension */
+  int64_t strides[O3_GEMM_DIMS]; /* elements; 0 where it does not depend on the dimension */
 } o3_gemm_extra_t;
 
 typedef struct o3_gemm {
-  int64_t batch, m, n, k;
-  o3_gpu_element_t element, out;                          /* of A and B; of D */
-  bool b_by_rows;                                         /* B is [k, n], else [n, k] */
-  int64_t a_pitch, b_pitch, d_pitch;                      /* elements from a row to the next */
-  int64_t a_batch_stride, b_batch_stride, d_batch_stride; /* elements; 0: the same for all */
+  int64_t batch[2], m, n, k;                  /* outer and inner batch */
+  o3_gpu_element_t element, out;              /* of A and B; of D */
+  bool b_by_rows;                             /* B is [k, n], else [n, k] */
+  int64_t a_pitch, b_pitch, d_pitch;          /* elements from a row to the next */
+  int64_t a_batch[2], b_batch[2], d_batch[2]; /* from a batch to the next; 0: the same for all */
   int num_extras;
   o3_gemm_extra_t extras[O3_GEMM_MAX_EXTRAS];
   /* Writes what becomes of a sum: values are scalars, |extras| of the extras' elements; gives the element of

@@ -20,7 +20,8 @@ static void set_stages(const o3_gemm_t *g, int limit, o3_gemm_schedule_t *s) {
 }
 
 static int64_t count_blocks(const o3_gemm_t *g, const o3_gemm_schedule_t *s) {
-  return ceil_div(g->m, s->consumers * ROWS) * ceil_div(g->n, s->columns) * g->batch * s->split;
+  return ceil_div(g->m, s->consumers * ROWS) * ceil_div(g->n, s->columns) * g->batch[0] * g->batch[1] *
+         s->split;
 }
 
 /* Microseconds, as fitted to 200 products of BERT and ResNet-50 with different tiles on an H200 (132
@@ -38,14 +39,15 @@ static double cost(const o3_gemm_t *g, const o3_gemm_schedule_t *s, int multipro
   return START + (double)turns * turn + (s->split > 1 ? SHARE : 0);
 }
 
-/* Sums are shared only where that fills multiprocessors that would have no tile. */
+/* Sums are shared only where that fills multiprocessors that would have no tile, and few enough to be quick.
+ */
 static bool allowed(const o3_gemm_t *g, const o3_gemm_schedule_t *s, int multiprocessors, int limit) {
   if (s->columns > 64 && s->columns - 64 >= g->n) return false;
   if (s->consumers > 1 && g->m <= ROWS) return false;
   if (g->b_by_rows && s->columns % 64) return false;
   if (s->split > 1 && s->columns / s->split % 8) return false;
   if (s->split > ceil_div(g->k, BLOCK_K)) return false;
-  if (s->split > 1 && count_blocks(g, s) > multiprocessors) return false;
+  if (s->split > 1 && (s->columns > 64 || count_blocks(g, s) > multiprocessors)) return false;
   return shared_bytes(s) <= limit;
 }
 

@@ -10,7 +10,9 @@
 #include "target/nvptx/body_text.h"
 #include "target/nvptx/gemm_kernel.h"
 
-enum { MAX_SIDES = 8, BATCH = 0, ROWS, COLUMNS, DEPTH, GROUPS };
+/* Groups of loops; the first are O3_GEMM_OUTER to O3_GEMM_COLUMN. */
+enum { OUTER, INNER, ROWS, COLUMNS, DEPTH, GROUPS };
+enum { MAX_SIDES = 8 };
 
 /* An op besides the product, with its operands as numbers of extras; SO_FAR is the result's element. */
 enum { SO_FAR = -1, UNUSED = -2 };
@@ -25,13 +27,30 @@ typedef struct reader {
   const o3_nest_operand_t *a, *b, *c;
   int dims[GROUPS]; /* -1: of size 1 */
   int num_before, num_after;
-  side_t sides[MAX_SIDES];         /* before, then after */
-  MlirValue so_far[MAX_SIDES + 1]; /* buffers that hold the result's elements */
+  side_t sides[MAX_SIDES];             /* before, then after */
+  MlirValue so_far[2 * MAX_SIDES + 2]; /* buffers or tensors that hold the result's elements */
   int num_so_far;
   int extra_arguments[O3_GEMM_MAX_EXTRAS];
   o3_status_t status; /* of the epilogue */
   o3_gemm_t gemm;
 } reader_t;
+
+/* Ops on tensors are read as they will be on buffers: every operand is an argument then, and the values that
+ * an op writes are its initial value and its result. */
+static bool on_tensors(const reader_t *r) { return r->site->num_arguments < 0; }
+
+static bool read_nest(const reader_t *r, MlirOperation op, o3_nest_t *nest) {
+  return on_tensors(r) ? o3_nest_read_any(op, nest) : o3_nest_read(op, nest);
+}
+
+static bool is_argument(const reader_t *r, MlirValue value) {
+  return on_tensors(r) || o3_kernel_site_argument(r->site, value) >= 0;
+}
+
+static void add_so_far(reader_t *r, const o3_nest_t *nest) {
+  r->so_far[r->num_so_far++] = o3_kernel_site_base(nest->operands[nest->num_operands - 1].value);
+  if (on_tensors(r)) r->so_far[r->num_so_far++] = mlirOperationGetResult(nest->op, 0);
+}
 
 /* ---- The product ---- */
 
@@ -44,7 +63,7 @@ static bool reduces(const o3_nest_t *nest) {
 
 static int group_of(const reader_t *r, int dim) {
   bool a = o3_nest_uses(r->a, dim), b = o3_nest_uses(r->b, dim), c = o3_nest_uses(r->c, dim);
-  if (a && b) return c ? BATCH : DEPTH;
+  if (a && b) return c ? INNER : DEPTH;
   return a && c ? ROWS : b && c ? COLUMNS : GROUPS;
 }
 
@@ -55,7 +74,10 @@ static const char *sort_dims(reader_t *r) {
     if (r->product->sizes[d] < 0) return "a size is known only at run time";
     int group = group_of(r, d);
     if (group == GROUPS) return "a loop is neither of rows, columns, depth nor batch";
-    if (r->dims[group] >= 0) return "rows, columns, depth or batch are no single loop";
+    if (group == INNER && r->dims[INNER] >= 0 && r->dims[OUTER] < 0)
+      r->dims[OUTER] = r->dims[INNER];
+    else if (r->dims[group] >= 0)
+      return "rows, columns, depth or batches are too many loops";
     r->dims[group] = d;
   }
   return NULL;
@@ -72,28 +94,31 @@ static bool step_of(const reader_t *r, const o3_nest_operand_t *operand, int gro
 
 /* Row-major in A: |outer| by |inner|; a missing loop has any step that fits. */
 static bool read_matrix(const reader_t *r, const o3_nest_operand_t *operand, int outer, int inner,
-                        int64_t *pitch, int64_t *batch) {
+                        int64_t *pitch, int64_t batch[2]) {
   int64_t step;
   if (!step_of(r, operand, inner, &step) || (step != 1 && r->dims[inner] >= 0)) return false;
-  if (!step_of(r, operand, outer, pitch) || !step_of(r, operand, BATCH, batch)) return false;
+  if (!step_of(r, operand, outer, pitch)) return false;
+  for (int i = OUTER; i <= INNER; ++i) {
+    if (!step_of(r, operand, i, &batch[i])) return false;
+  }
   if (r->dims[outer] < 0) *pitch = size_of(r, inner);
   return true;
 }
 
 static const char *read_operands(reader_t *r) {
   o3_gemm_t *g = &r->gemm;
-  int64_t ignored[2];
-  g->batch = size_of(r, BATCH), g->m = size_of(r, ROWS), g->n = size_of(r, COLUMNS), g->k = size_of(r, DEPTH);
+  for (int i = OUTER; i <= INNER; ++i) g->batch[i] = size_of(r, i);
+  g->m = size_of(r, ROWS), g->n = size_of(r, COLUMNS), g->k = size_of(r, DEPTH);
   o3_gpu_element_t other;
   if (!o3_kernel_site_element(r->a->value, &g->element) || !o3_kernel_site_element(r->b->value, &other) ||
       other != g->element)
     return "the factors are not of one of the types f16, bf16";
   if (!mlirTypeIsAF32(o3_type_element(mlirValueGetType(r->c->value)))) return "the sums are not in f32";
-  if (!read_matrix(r, r->a, ROWS, DEPTH, &g->a_pitch, &g->a_batch_stride)) return "A is not row-major";
-  g->b_by_rows = read_matrix(r, r->b, DEPTH, COLUMNS, &g->b_pitch, &g->b_batch_stride);
-  if (!g->b_by_rows && !read_matrix(r, r->b, COLUMNS, DEPTH, &g->b_pitch, &g->b_batch_stride))
+  if (!read_matrix(r, r->a, ROWS, DEPTH, &g->a_pitch, g->a_batch)) return "A is not row-major";
+  g->b_by_rows = read_matrix(r, r->b, DEPTH, COLUMNS, &g->b_pitch, g->b_batch);
+  if (!g->b_by_rows && !read_matrix(r, r->b, COLUMNS, DEPTH, &g->b_pitch, g->b_batch))
     return "B is neither row- nor column-major";
-  if (!read_matrix(r, r->c, ROWS, COLUMNS, &ignored[0], &ignored[1])) return "the result is not row-major";
+  if (!read_matrix(r, r->c, ROWS, COLUMNS, &g->d_pitch, g->d_batch)) return "the result is not row-major";
   return NULL;
 }
 
@@ -119,7 +144,7 @@ static bool multiplies_halves(const o3_nest_t *nest) {
 }
 
 static const char *read_product(reader_t *r, MlirOperation op) {
-  if (!o3_nest_read(op, r->product) || !o3_nest_read(op, r->whole)) return "an op is no loop nest on buffers";
+  if (!read_nest(r, op, r->product) || !read_nest(r, op, r->whole)) return "an op is no loop nest on buffers";
   o3_nest_merge(r->product);
   if (r->product->num_inputs != 2 || r->product->num_operands != 3 || !multiplies_halves(r->product))
     return "it is no product of two factors in half precision";
@@ -133,9 +158,8 @@ static const char *read_product(reader_t *r, MlirOperation op) {
     if (!why) break;
   }
   if (why) return why;
-  bool arguments = o3_kernel_site_argument(r->site, r->a->value) >= 0 &&
-                   o3_kernel_site_argument(r->site, r->b->value) >= 0;
-  return arguments ? NULL : "a factor is computed in the kernel";
+  return is_argument(r, r->a->value) && is_argument(r, r->b->value) ? NULL
+                                                                    : "a factor is computed in the kernel";
 }
 
 /* ---- Other ops ---- */
@@ -146,6 +170,7 @@ static int dim_at(const o3_nest_operand_t *operand, int position) {
 }
 
 static bool is_so_far(const reader_t *r, MlirValue buffer) {
+  buffer = o3_kernel_site_base(buffer);
   for (int i = 0; i < r->num_so_far; ++i) {
     if (mlirValueEqual(r->so_far[i], buffer)) return true;
   }
@@ -192,17 +217,16 @@ static bool is_used(const o3_nest_t *nest, int operand) {
 static const char *read_extra(reader_t *r, side_t *s, int index) {
   const o3_nest_operand_t *operand = &s->nest->operands[index];
   o3_gemm_extra_t extra;
-  int argument = o3_kernel_site_argument(r->site, operand->value);
-  if (argument < 0) return "an operand of the epilogue is computed in the kernel";
+  if (!is_argument(r, operand->value)) return "an operand of the epilogue is computed in the kernel";
   if (!o3_kernel_site_element(operand->value, &extra.element))
     return "an element type is none of f16, bf16, f32";
-  for (int i = 0; i < 3; ++i) {
+  for (int i = 0; i < O3_GEMM_DIMS; ++i) {
     if (!step_along(r, s, operand, i, &extra.strides[i]))
       return "an operand of the epilogue does not walk evenly";
   }
   if (r->gemm.num_extras == O3_GEMM_MAX_EXTRAS) return "the epilogue has too many operands";
   s->operands[index] = r->gemm.num_extras;
-  r->extra_arguments[r->gemm.num_extras] = argument;
+  r->extra_arguments[r->gemm.num_extras] = o3_kernel_site_argument(r->site, operand->value);
   r->gemm.extras[r->gemm.num_extras++] = extra;
   return NULL;
 }
@@ -221,7 +245,7 @@ static const char *read_result(reader_t *r, side_t *s) {
       return "the result is written in another order than row by row";
     step *= out->sizes[p];
   }
-  r->so_far[r->num_so_far++] = out->value;
+  add_so_far(r, s->nest);
   return NULL;
 }
 
@@ -230,7 +254,7 @@ static const char *read_side(reader_t *r, MlirOperation op, bool before) {
   side_t *s = &r->sides[r->num_before + r->num_after];
   s->nest = O3_ARENA_NEW(r->site->arena, o3_nest_t);
   if (!s->nest) return "memory is out";
-  if (!o3_nest_read(op, s->nest) || s->nest->num_operands != s->nest->num_inputs + 1 || reduces(s->nest))
+  if (!read_nest(r, op, s->nest) || s->nest->num_operands != s->nest->num_inputs + 1 || reduces(s->nest))
     return "an op of the epilogue is no elementwise op";
   const char *why = NULL;
   for (int i = 0; i < s->nest->num_operands && !why; ++i) {
@@ -252,7 +276,7 @@ static const char *read_side(reader_t *r, MlirOperation op, bool before) {
 static const char *find_product(reader_t *r, int *product) {
   *product = -1;
   for (int i = 0; i < r->site->num_ops; ++i) {
-    if (!o3_nest_read(r->site->ops[i], r->product)) return "an op is no loop nest on buffers";
+    if (!read_nest(r, r->site->ops[i], r->product)) return "an op is no loop nest on buffers";
     if (!reduces(r->product)) continue;
     if (*product >= 0) return "it has two reductions";
     *product = i;
@@ -272,18 +296,16 @@ static const char *read_ops(reader_t *r) {
   for (int i = 0; i < product && !why; ++i) why = read_side(r, r->site->ops[i], true);
   if (!why) why = check_start(r);
   if (why) return why;
-  r->so_far[0] = r->c->value;
-  r->num_so_far = 1;
+  r->num_so_far = 0;
+  add_so_far(r, r->whole);
   for (int i = product + 1; i < r->site->num_ops && !why; ++i) why = read_side(r, r->site->ops[i], false);
   return why;
 }
 
 static const char *read_output(reader_t *r) {
   MlirValue out = r->so_far[r->num_so_far - 1];
-  if (o3_kernel_site_argument(r->site, out) < 0) return "its result is no argument";
+  if (!is_argument(r, out)) return "its result is no argument";
   if (!o3_kernel_site_element(out, &r->gemm.out)) return "an element type is none of f16, bf16, f32";
-  r->gemm.d_pitch = r->gemm.n;
-  r->gemm.d_batch_stride = r->gemm.m * r->gemm.n;
   return NULL;
 }
 
@@ -356,15 +378,25 @@ static const char *read_all(reader_t *r) {
   return why ? why : o3_gemm_refuse(&r->gemm);
 }
 
-o3_status_t o3_gemm_make(const o3_kernel_site_t *site, o3_gpu_kernel_t *kernel, const char **why_not) {
+static reader_t *create_reader(const o3_kernel_site_t *site) {
   reader_t *r = O3_ARENA_NEW(site->arena, reader_t);
-  O3_TRY_ALLOC(r);
-  *kernel = (o3_gpu_kernel_t){0};
+  if (!r) return NULL;
   *r = (reader_t){.site = site,
                   .product = O3_ARENA_NEW(site->arena, o3_nest_t),
                   .whole = O3_ARENA_NEW(site->arena, o3_nest_t)};
-  O3_TRY_ALLOC(r->product);
-  O3_TRY_ALLOC(r->whole);
+  return r->product && r->whole ? r : NULL;
+}
+
+const char *o3_gemm_refuse_ops(o3_arena_t *arena, int num_ops, const MlirOperation *ops) {
+  const o3_kernel_site_t site = {.arena = arena, .num_ops = num_ops, .ops = ops, .num_arguments = -1};
+  reader_t *r = create_reader(&site);
+  return r ? read_all(r) : "memory is out";
+}
+
+o3_status_t o3_gemm_make(const o3_kernel_site_t *site, o3_gpu_kernel_t *kernel, const char **why_not) {
+  reader_t *r = create_reader(site);
+  O3_TRY_ALLOC(r);
+  *kernel = (o3_gpu_kernel_t){0};
   *why_not = read_all(r);
   if (*why_not) return NULL;
   r->gemm.epilogue = write_epilogue;

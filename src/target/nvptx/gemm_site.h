@@ -4,8 +4,15 @@
 
 #include "target/nvptx/kernel_site.h"
 
+/* The compute capability of the cards that have these kernels. */
+enum { O3_GEMM_CAPABILITY = 90 };
+
 /* See o3_kernel_make_fn_t. */
 o3_status_t o3_gemm_make(const o3_kernel_site_t *site, o3_gpu_kernel_t *kernel, const char **why_not)
     O3_MUST_USE;
+
+/* Why the family would not take the kernel of these ops, linalg.generic on tensors in order, of which the
+ * last gives the result; NULL when it would. |arena|: scratch. */
+const char *o3_gemm_refuse_ops(o3_arena_t *arena, int num_ops, const MlirOperation *ops);
 
 #endif

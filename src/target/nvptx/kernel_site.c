@@ -1,6 +1,16 @@
 #include "target/nvptx/kernel_site.h"
 
+MlirValue o3_kernel_site_base(MlirValue buffer) {
+  static const char *const SHAPES[] = {"memref.expand_shape", "memref.collapse_shape", "memref.cast"};
+  MlirOperation op = o3_value_def(buffer);
+  for (int i = 0; i < 3 && !mlirOperationIsNull(op); ++i) {
+    if (o3_op_is(op, SHAPES[i])) return o3_kernel_site_base(mlirOperationGetOperand(op, 0));
+  }
+  return buffer;
+}
+
 int o3_kernel_site_argument(const o3_kernel_site_t *site, MlirValue buffer) {
+  buffer = o3_kernel_site_base(buffer);
   for (int i = 0; i < site->num_arguments; ++i) {
     if (mlirValueEqual(site->arguments[i], buffer)) return i;
   }

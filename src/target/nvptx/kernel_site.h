@@ -22,7 +22,10 @@ typedef struct o3_kernel_site {
 typedef o3_status_t (*o3_kernel_make_fn_t)(const o3_kernel_site_t *site, o3_gpu_kernel_t *kernel,
                                            const char **why_not);
 
-/* The position of |buffer| among the arguments, or -1. */
+/* The buffer that |buffer| is, under another shape perhaps: all of it, in the same order. */
+MlirValue o3_kernel_site_base(MlirValue buffer);
+
+/* The position of |buffer|, whatever its shape, among the arguments, or -1. */
 int o3_kernel_site_argument(const o3_kernel_site_t *site, MlirValue buffer);
 
 /* False when it is none of the types of kernels. */

@@ -231,7 +231,7 @@ static void wgmma_assembly(o3_kernel_text_t *t, const o3_wgmma_t *m, int a, int 
     if (s && !m->a_registers) o3_strbuf_printf(&t->out, " add.s64 da, da, %d;", K_BYTES / 16);
     wgmma_step(t, m, s, a);
   }
-  o3_strbuf_puts(&t->out, " wgmma.commit_group.sync.aligned; }");
+  o3_strbuf_puts(&t->out, m->open ? " }" : " wgmma.commit_group.sync.aligned; }");
 }
 
 static void wgmma_constraints(o3_kernel_text_t *t, int count, bool tied, int inputs) {
@@ -276,14 +276,15 @@ void o3_kt_wgmma_wait(o3_kernel_text_t *t, int groups) {
   o3_kt_line(t, "nvvm.wgmma.wait.group.sync.aligned %d", groups);
 }
 
-int o3_kt_wgmma_finish(o3_kernel_text_t *t, int count, int sums, int num_pinned, const int *pinned) {
-  int first = extract_all(t, count, sums), result = o3_kt_name(t);
-  o3_strbuf_printf(
-      &t->out, "%%v%d = llvm.inline_asm has_side_effects \"wgmma.wait_group.sync.aligned 0;\", \"", result);
-  wgmma_constraints(t, count, true, num_pinned);
+int o3_kt_wgmma_finish(o3_kernel_text_t *t, const o3_wgmma_finish_t *f, int sums) {
+  int first = extract_all(t, f->count, sums), result = o3_kt_name(t);
+  o3_strbuf_printf(&t->out,
+                   "%%v%d = llvm.inline_asm has_side_effects \"wgmma.wait_group.sync.aligned %d;\", \"",
+                   result, f->groups);
+  wgmma_constraints(t, f->count, true, f->num_pinned);
   o3_strbuf_puts(&t->out, "\"");
-  asm_operands(t, count, first, num_pinned, pinned);
-  asm_types(t, count, true, num_pinned);
+  asm_operands(t, f->count, first, f->num_pinned, f->pinned);
+  asm_types(t, f->count, true, f->num_pinned);
   return result;
 }
 

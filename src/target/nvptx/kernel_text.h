@@ -87,14 +87,19 @@ typedef struct o3_wgmma {
   int b_panel; /* bytes from a panel of 64 columns to the next */
   bool accumulate;
   const int *a_registers; /* NULL, or for each step 4 values of i32 that hold A; then |a| is not used */
+  bool open;              /* the group goes on with the next product: it is not committed */
 } o3_wgmma_t;
 /* Gives the n / 2 sums of a thread as a !sums<n / 2>; |sums| is such a struct, or -1 if not accumulating. */
 int o3_kt_wgmma(o3_kernel_text_t *t, const o3_wgmma_t *m, int a, int b, int sums);
 /* Waits until at most |groups| groups run. */
 void o3_kt_wgmma_wait(o3_kernel_text_t *t, int groups);
-/* Waits for all, and gives |sums| as values that exist only then. |pinned|: registers that must live until
- * then. */
-int o3_kt_wgmma_finish(o3_kernel_text_t *t, int count, int sums, int num_pinned, const int *pinned);
+/* Waits until at most |groups| run, and gives the |count| sums as values that exist only then. |pinned|:
+ * registers that must live until then. */
+typedef struct o3_wgmma_finish {
+  int groups, count, num_pinned;
+  const int *pinned;
+} o3_wgmma_finish_t;
+int o3_kt_wgmma_finish(o3_kernel_text_t *t, const o3_wgmma_finish_t *finish, int sums);
 /* The member |index| of a struct of |count| f32. */
 int o3_kt_member(o3_kernel_text_t *t, int count, int sums, int index);
 

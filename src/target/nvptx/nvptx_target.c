@@ -5,6 +5,7 @@
 
 #include "runtime/compiled.h"
 #include "schedule/gpu.h"
+#include "target/nvptx/gemm_site.h"
 #include "target/nvptx/gpu_query.h"
 #include "target/nvptx/nvptx.h"
 
@@ -33,9 +34,21 @@ static const char *refuse_epilogue(MlirOperation product, MlirOperation op) {
   return NULL;
 }
 
+/* Sums that are not in the result's memory are those of the fast kernels: in registers. */
+static const char *refuse_conversion(const o3_gpu_t *gpu, int num_ops, const MlirOperation *ops) {
+  if (gpu->sm != O3_GEMM_CAPABILITY) return "its element type is not the product's";
+  o3_arena_t *scratch = o3_arena_create();
+  if (!scratch) return "memory is out";
+  const char *why = o3_gemm_refuse_ops(scratch, num_ops, ops);
+  o3_arena_destroy(scratch);
+  return why;
+}
+
 /* Values of a row lie in shared memory, of which every card has 48 KiB a block beside partial sums. */
-static const o3_kernel_support_t KERNELS = {
-    .row_bytes = 44 << 10, .refuse_contraction = refuse_product, .refuse_epilogue = refuse_epilogue};
+static const o3_kernel_support_t KERNELS = {.row_bytes = 44 << 10,
+                                            .refuse_contraction = refuse_product,
+                                            .refuse_epilogue = refuse_epilogue,
+                                            .refuse_conversion = refuse_conversion};
 
 const o3_target_t *o3_target_x86_64_v3(void);
 

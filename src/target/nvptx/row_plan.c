@@ -56,6 +56,7 @@ static const char *check_loops(const o3_row_plan_t *p, o3_row_op_t *op) {
 /* ---- Values ---- */
 
 static const char *find_value(const o3_kernel_site_t *site, o3_row_plan_t *p, MlirValue buffer, int *index) {
+  buffer = o3_kernel_site_base(buffer);
   for (*index = 0; *index < p->num_values; ++*index) {
     if (mlirValueEqual(p->values[*index].buffer, buffer)) return NULL;
   }

@@ -1,0 +1,177 @@
+#!/usr/bin/env python3
+"""compare_torch.py FOLDER [--write FILE]: the fast kernels in FOLDER (made by gpu_kernels) beside PyTorch, on a card.
+
+Each contestant is a CUDA graph that is replayed; its time is the median of the replays. Contestants take turns, in both
+orders, since a card gets slower as it gets warm. Products are compared with torch.matmul (cuBLAS) and, with a bias and
+GELU, with torch._addmm_activation (cublasLt, fused; its GELU is the tanh form); rows and chains with eager mode,
+torch.compile and torch.compile(mode="max-autotune-no-cudagraphs"). --write replaces FILE by the tables.
+"""
+import argparse
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "test", "gpu"))
+import torch  # noqa: E402
+import torch.nn.functional as F  # noqa: E402
+from torch.nn.attention import SDPBackend, sdpa_kernel  # noqa: E402
+
+import kernel_cases  # noqa: E402
+from check_kernels import make_arguments  # noqa: E402
+from gpu_driver import Kernel, replay_time  # noqa: E402
+
+COMPILE_MODES = {"compile": "default", "max-autotune": "max-autotune-no-cudagraphs"}
+# LayerNorm, GELU, then a product: rows, width, columns.
+CHAINS = [(128, 768, 3072), (2048, 1024, 4096), (8192, 1024, 4096), (16384, 4096, 1024)]
+
+
+def compare(contestants, launches):
+    """Microseconds of each, the better of the medians of the two orders."""
+    times = {name: [] for name in contestants}
+    for order in (list(contestants), list(reversed(contestants))):
+        for name in order:
+            times[name].append(replay_time(contestants[name], launches))
+    return {name: min(values) for name, values in times.items()}
+
+
+def bound(folder, name, tensors):
+    kernel = Kernel(os.path.join(folder, name))
+    kernel.bind(tensors)
+    return kernel
+
+
+def compiled(function):
+    torch._dynamo.reset()
+    return {name: torch.compile(function, mode=mode, dynamic=False) for name, mode in COMPILE_MODES.items()}
+
+
+def line(lines, *cells):
+    lines.append("| " + " | ".join(str(cell) for cell in cells) + " |")
+    print(lines[-1], flush=True)
+
+
+def head(lines, *cells):
+    line(lines, *cells)
+    lines.append("|" + "-|" * len(cells))
+
+
+def products(folder, lines):
+    head(lines, "product", "ours, us", "TFLOP/s", "cuBLAS, us", "ratio")
+    logs = []
+    for case in kernel_cases.timed():
+        if case.bar != "gemm":
+            continue
+        m, n, k, epilogue, _, by_rows, _ = case.sizes
+        tensors = make_arguments(case, 1)
+        b = tensors[1] if by_rows else tensors[1].transpose(-1, -2)
+        peers = {"none": lambda: torch.matmul(tensors[0], b, out=tensors[-1]),
+                 "biasgelu": lambda: torch._addmm_activation(tensors[2], tensors[0], b, use_gelu=True)}
+        kernel = bound(folder, case.name, tensors)
+        operations = 2.0 * m * n * k
+        times = compare({"peer": peers[epilogue], "ours": kernel.launch}, 5 if operations > 2e10 else 20)
+        if (m, n, k) in kernel_cases.NETWORK_PRODUCTS and epilogue == "none" and by_rows:
+            logs.append(times["peer"] / times["ours"])
+        label = f"{m} x {n} x {k}{'' if by_rows else ', B by columns'}{', bias and GELU' if epilogue != 'none' else ''}"
+        line(lines, label, f"{times['ours']:.2f}", f"{operations / times['ours'] / 1e6:.0f}", f"{times['peer']:.2f}",
+             f"{times['peer'] / times['ours']:.2f}")
+        kernel.close()
+    mean = torch.tensor(logs).log().mean().exp().item()
+    lines.append(f"\nThe {len(logs)} products of BERT and ResNet-50: geometric mean {mean:.2f}, worst {min(logs):.2f}.")
+    print(lines[-1])
+
+
+def copy_rate():
+    source = torch.randint(0, 1 << 30, (1 << 27,), device="cuda", dtype=torch.int32)
+    target = torch.empty_like(source)
+    return 2 * source.numel() * 4 / replay_time(lambda: torch.add(source, 0, out=target), 5) / 1e3
+
+
+def rows(folder, lines):
+    rate = copy_rate()
+    lines.append(f"\nA copy: {rate:.0f} GB/s.\n")
+    head(lines, "rows", "ours, us", "GB/s", "of a copy", "eager", *COMPILE_MODES)
+    for case in kernel_cases.timed():
+        if case.bar != "rows":
+            continue
+        count, columns, what, _ = case.sizes
+        tensors = make_arguments(case, 1)
+        if what == "softmax":
+            eager, inputs = lambda x: torch.softmax(x, -1), tensors[:1]
+        else:
+            eager, inputs = lambda x, g, b: F.gelu(F.layer_norm(x, [x.shape[-1]], g, b)), tensors[:3]
+        peers = {"eager": eager, **compiled(eager)}
+        kernel = bound(folder, case.name, tensors)
+        contestants = {name: lambda f=f: f(*inputs) for name, f in peers.items()}
+        times = compare({"ours": kernel.launch, **contestants}, 5)
+        achieved = count * columns * 4 / times["ours"] / 1e3
+        line(lines, f"{what}{' and GELU' if what != 'softmax' else ''} {count} x {columns}", f"{times['ours']:.2f}",
+             f"{achieved:.0f}", f"{achieved / rate:.2f}", *[f"{times[name]:.2f}" for name in peers])
+        kernel.close()
+
+
+def chains(folder, lines):
+    lines.append("\nLayerNorm, GELU and a product, as two kernels of ours:\n")
+    head(lines, "rows x width x columns", "ours, us", "eager", *COMPILE_MODES, "ratio to the best")
+    for count, width, columns in CHAINS:
+        norm, product = kernel_cases.layernorm(count, width), kernel_cases.gemm(count, columns, width)
+        x = make_arguments(norm, 1)
+        y = make_arguments(product, 2)
+        y[0] = x[-1]
+        kernels = [bound(folder, norm.name, x), bound(folder, product.name, y)]
+
+        def eager(a, g, b, w):
+            return F.gelu(F.layer_norm(a, [a.shape[-1]], g, b)) @ w
+
+        peers = {"eager": eager, **compiled(eager)}
+        contestants = {name: lambda f=f: f(*x[:3], y[1]) for name, f in peers.items()}
+        times = compare({"ours": lambda: [kernel.launch() for kernel in kernels], **contestants}, 5)
+        best = min(times[name] for name in peers)
+        line(lines, f"{count} x {width} x {columns}", f"{times['ours']:.2f}", *[f"{times[name]:.2f}" for name in peers],
+             f"{best / times['ours']:.2f}")
+
+
+def attentions(folder, lines):
+    backends = {"cuDNN": SDPBackend.CUDNN_ATTENTION, "flash": SDPBackend.FLASH_ATTENTION}
+    lines.append("\nAttention, 16,384 tokens, heads times width 2,048:\n")
+    head(lines, "rows, width of a head", "ours, us", "TFLOP/s", *backends, "ratio to the best")
+    for case in kernel_cases.timed():
+        if case.bar != "attention":
+            continue
+        batch, heads, count, width, causal = case.sizes
+        tensors = make_arguments(case, 1)
+        kernel = bound(folder, case.name, tensors)
+
+        def peer(backend):
+            with sdpa_kernel(backend):
+                F.scaled_dot_product_attention(*tensors[:3], is_causal=causal)
+
+        peers = {name: lambda b=b: peer(b) for name, b in backends.items()}
+        operations = 4.0 * batch * heads * count * count * width / (2 if causal else 1)
+        times = compare({"ours": kernel.launch, **peers}, 3)
+        best = min(times[name] for name in peers)
+        line(lines, f"{count}, {width}{', causal' if causal else ''}", f"{times['ours']:.1f}",
+             f"{operations / times['ours'] / 1e6:.0f}", *[f"{times[name]:.1f}" for name in peers],
+             f"{best / times['ours']:.2f}")
+        kernel.close()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder")
+    parser.add_argument("--write", metavar="FILE")
+    options = parser.parse_args()
+    lines = [f"# Fast kernels beside PyTorch {torch.__version__}", "",
+             f"One {torch.cuda.get_device_name()}, fp16, CUDA graphs; written by bench/compare_torch.py, which says how.",
+             ""]
+    with torch.no_grad():
+        products(options.folder, lines)
+        rows(options.folder, lines)
+        chains(options.folder, lines)
+        attentions(options.folder, lines)
+    if options.write:
+        with open(options.write, "w", encoding="utf-8") as file:
+            file.write("\n".join(lines) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,64 @@
+#!/usr/bin/env python3
+"""check_kernels.py FOLDER: runs the fast kernels in FOLDER (see gpu_kernels.c) on the card and compares with float64.
+
+The inputs are random (seed in O3_SEED), the result is full of NaN before; the measure is the relative error in the
+Frobenius norm. The last line is `gpu-kernels: P passed, F failed, S skipped`. Needs PyTorch; without it or without a card all are skipped.
+"""
+import os
+import random
+import sys
+
+import kernel_cases
+
+try:
+    import torch
+except ImportError:
+    torch = None
+
+
+def make_arguments(case, seed):
+    types = {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32}
+    generator = torch.Generator(device="cuda").manual_seed(seed)
+    tensors = [torch.randn(shape, generator=generator, device="cuda").to(types[kind]) for shape, kind in case.arguments]
+    tensors[-1].fill_(float("nan"))
+    return tensors
+
+
+def relative_error(case, seed, folder):
+    from gpu_driver import Kernel
+
+    tensors = make_arguments(case, seed)
+    kernel = Kernel(os.path.join(folder, case.name))
+    kernel.bind(tensors)
+    kernel.launch()
+    torch.cuda.synchronize()
+    expected = case.reference(torch, *[t.double() for t in tensors[:-1]])
+    got = tensors[-1].double().reshape(expected.shape)
+    kernel.close()
+    error = ((got - expected).norm() / expected.norm()).item()
+    return error if error == error else float("inf")
+
+
+def main():
+    folder = sys.argv[1]
+    if not torch or not torch.cuda.is_available():
+        print(f"SKIP: no {'card' if torch else 'PyTorch'} here")
+        print(f"gpu-kernels: 0 passed, 0 failed, {len(kernel_cases.checked())} skipped")
+        return 0
+    seed = int(os.environ.get("O3_SEED", random.randrange(1 << 30)))
+    passed = failed = skipped = 0
+    print(f"seed {seed}")
+    for case in kernel_cases.checked():
+        if not os.path.exists(os.path.join(folder, case.name + ".json")):
+            skipped += 1
+            continue
+        error = relative_error(case, seed, folder)
+        good = error <= case.tolerance
+        passed, failed = passed + good, failed + (not good)
+        print(f"{'ok  ' if good else 'FAIL'} {case.name:60} {error:.2e} (at most {case.tolerance:.0e})", flush=True)
+    print(f"gpu-kernels: {passed} passed, {failed} failed, {skipped} skipped")
+    return failed > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,191 @@
+/* gpu_kernels CARD IN.mlir FOLDER: writes the kernels of the functions in IN.mlir as the families make them.
+ *
+ * Each function is a kernel of the fuse stage on buffers: func.func @name(memref...) of linalg.generic ops;
+ * or, with o3.attention = array<i64: causal, masked>, attention of Q, K, V, perhaps a mask, and the result,
+ * [batch, heads, rows, width] each, the mask [batch, columns]. For each, FOLDER/name.mlir is its code,
+ * FOLDER/name.ptx as PTX, and FOLDER/name.json how it is launched. A function that no family takes is an
+ * error that says why. */
+#include <cjson/cJSON.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "ir/context.h"
+#include "schedule/gpu.h"
+#include "target/nvptx/attention_kernel.h"
+#include "target/nvptx/fast_kernels.h"
+#include "target/nvptx/ptx.h"
+
+enum { MAX_OPS = 64, MAX_ARGUMENTS = 16 };
+
+static const char PIPELINE[] =
+    "builtin.module(convert-math-to-llvm,convert-nvvm-to-llvm,convert-scf-to-cf,convert-vector-to-llvm,"
+    "convert-arith-to-llvm,convert-cf-to-llvm,reconcile-unrealized-casts)";
+
+typedef struct job {
+  const o3_gpu_t *gpu;
+  const char *folder;
+  o3_arena_t *arena;
+  MlirContext context;
+} job_t;
+
+static o3_status_t write_file(const job_t *job, const char *name, const char *ending, const char *text) {
+  const char *path = o3_arena_printf(job->arena, "%s/%s.%s", job->folder, name, ending);
+  O3_TRY_ALLOC(path);
+  return o3_file_write(path, text, strlen(text));
+}
+
+/* ---- Launches as JSON ---- */
+
+static cJSON *numbers(int count, const int64_t *values) {
+  cJSON *array = cJSON_CreateArray();
+  for (int i = 0; i < count; ++i) cJSON_AddItemToArray(array, cJSON_CreateNumber((double)values[i]));
+  return array;
+}
+
+static cJSON *argument_json(const o3_gpu_argument_t *argument) {
+  cJSON *object = cJSON_CreateObject();
+  cJSON_AddNumberToObject(object, "buffer", argument->buffer);
+  if (argument->kind != O3_GPU_ARG_TENSOR_MAP) return object;
+  const o3_gpu_tensor_map_t *map = &argument->map;
+  int64_t box[O3_GPU_MAP_RANK];
+  for (int i = 0; i < map->rank; ++i) box[i] = map->box[i];
+  cJSON_AddNumberToObject(object, "type", o3_gpu_element_info(map->element)->tensor_map);
+  cJSON_AddItemToObject(object, "sizes", numbers(map->rank, map->sizes));
+  cJSON_AddItemToObject(object, "strides", numbers(map->rank, map->strides));
+  cJSON_AddItemToObject(object, "box", numbers(map->rank, box));
+  cJSON_AddNumberToObject(object, "swizzle", map->swizzle);
+  return object;
+}
+
+static o3_status_t write_launch(const job_t *job, const char *name, const o3_gpu_kernel_t *kernel) {
+  cJSON *object = cJSON_CreateObject(), *arguments = cJSON_AddArrayToObject(object, "arguments");
+  cJSON_AddStringToObject(object, "kernel", kernel->name);
+  cJSON_AddItemToObject(object, "grid",
+                        numbers(3, (int64_t[]){kernel->grid[0], kernel->grid[1], kernel->grid[2]}));
+  cJSON_AddNumberToObject(object, "block", kernel->block);
+  cJSON_AddNumberToObject(object, "cluster", kernel->cluster);
+  cJSON_AddNumberToObject(object, "shared", kernel->shared_bytes);
+  cJSON_AddBoolToObject(object, "overlaps", kernel->overlaps);
+  for (int i = 0; i < kernel->num_arguments; ++i)
+    cJSON_AddItemToArray(arguments, argument_json(&kernel->arguments[i]));
+  char *text = cJSON_Print(object);
+  cJSON_Delete(object);
+  O3_TRY_ALLOC(text);
+  o3_status_t status = write_file(job, name, "json", text);
+  free(text);
+  return status;
+}
+
+/* ---- Kernels ---- */
+
+static o3_status_t write_ptx(const job_t *job, const char *name, const o3_gpu_kernel_t *kernel) {
+  MlirModule module;
+  o3_artifact_t ptx;
+  O3_TRY(write_file(job, name, "mlir", kernel->text));
+  O3_TRY(o3_ir_parse(job->context, kernel->text, strlen(kernel->text), kernel->name, &module));
+  o3_status_t status = o3_ir_run_pipeline(module, PIPELINE);
+  if (!status) status = o3_ptx_emit(job->gpu, job->gpu->sm >= 90, module, &ptx);
+  mlirModuleDestroy(module);
+  O3_TRY(status);
+  status = write_file(job, name, "ptx", ptx.data);
+  free(ptx.data);
+  return status;
+}
+
+static void row_major(MlirType type, int64_t strides[3]) {
+  strides[2] = o3_type_dim(type, 3);
+  strides[1] = strides[2] * o3_type_dim(type, 2);
+  strides[0] = strides[1] * o3_type_dim(type, 1);
+}
+
+static o3_status_t make_attention(MlirOperation func, const int64_t flags[2], o3_gpu_kernel_t *kernel) {
+  MlirValue q = mlirBlockGetArgument(o3_func_body(func), 0);
+  MlirType rows = mlirValueGetType(q);
+  MlirType columns = mlirValueGetType(mlirBlockGetArgument(o3_func_body(func), 1));
+  o3_gpu_attention_t a = {.batch = o3_type_dim(rows, 0),
+                          .heads = o3_type_dim(rows, 1),
+                          .kv_heads = o3_type_dim(columns, 1),
+                          .rows = o3_type_dim(rows, 2),
+                          .columns = o3_type_dim(columns, 2),
+                          .width = (int)o3_type_dim(rows, 3),
+                          .causal = flags[0] != 0,
+                          .masked = flags[1] != 0,
+                          .mask_strides = {o3_type_dim(columns, 2), 0}};
+  a.scale = 1.0 / sqrt((double)a.width);
+  o3_kernel_site_element(q, &a.element);
+  row_major(rows, a.q_strides);
+  row_major(rows, a.o_strides);
+  row_major(columns, a.k_strides);
+  row_major(columns, a.v_strides);
+  const char *why = o3_gpu_attention_refuse(&a);
+  return why ? o3_status_create(O3_STATUS_UNSUPPORTED, "attention: %s", why)
+             : o3_gpu_attention_build(&a, kernel);
+}
+
+static o3_status_t make_kernel(const job_t *job, MlirOperation func, o3_gpu_kernel_t *kernel) {
+  int64_t flags[2];
+  if (o3_op_ints(func, "o3.attention", flags, 2) == 2) return make_attention(func, flags, kernel);
+  MlirOperation ops[MAX_OPS], op = mlirBlockGetFirstOperation(o3_func_body(func));
+  MlirValue arguments[MAX_ARGUMENTS];
+  o3_kernel_site_t site = {.arena = job->arena,
+                           .sm = job->gpu->sm,
+                           .multiprocessors = job->gpu->multiprocessors,
+                           .shared_bytes = (int)job->gpu->shared_per_block,
+                           .ops = ops,
+                           .arguments = arguments};
+  site.num_arguments = (int)mlirBlockGetNumArguments(o3_func_body(func));
+  if (site.num_arguments > MAX_ARGUMENTS)
+    return o3_status_create(O3_STATUS_UNSUPPORTED, "too many arguments");
+  for (int i = 0; i < site.num_arguments; ++i) arguments[i] = mlirBlockGetArgument(o3_func_body(func), i);
+  for (; !mlirOperationIsNull(op); op = mlirOperationGetNextInBlock(op)) {
+    if (!o3_op_is(op, "linalg.generic")) continue;
+    if (site.num_ops == MAX_OPS) return o3_status_create(O3_STATUS_UNSUPPORTED, "too many ops");
+    ops[site.num_ops++] = op;
+  }
+  return o3_fast_kernel_make(&site, kernel);
+}
+
+static o3_status_t write_function(const job_t *job, MlirOperation func) {
+  o3_gpu_kernel_t kernel = {0};
+  MlirStringRef symbol = o3_op_string(func, "sym_name");
+  const char *name = o3_arena_printf(job->arena, "%.*s", O3_STR_ARGS(symbol));
+  O3_TRY_ALLOC(name);
+  o3_status_t status = make_kernel(job, func, &kernel);
+  if (!status) status = write_launch(job, name, &kernel);
+  if (!status) status = write_ptx(job, name, &kernel);
+  o3_gpu_kernel_deinit(&kernel);
+  return o3_status_annotate(status, "function '%s'", name);
+}
+
+static o3_status_t run(job_t *job, const char *card, const char *path) {
+  o3_mapped_file_t file;
+  MlirModule module;
+  for (int i = 0; !job->gpu && o3_gpu_at(i); ++i) {
+    if (!strcmp(o3_gpu_at(i)->name, card)) job->gpu = o3_gpu_at(i);
+  }
+  if (!job->gpu) return o3_status_create(O3_STATUS_UNSUPPORTED, "there is no card '%s'", card);
+  O3_TRY(o3_context_create(&job->context));
+  O3_TRY(o3_file_map(path, &file));
+  O3_TRY(o3_ir_parse(job->context, (const char *)file.data, file.size, path, &module));
+  MlirOperation func = mlirBlockGetFirstOperation(mlirModuleGetBody(module));
+  for (; !mlirOperationIsNull(func); func = mlirOperationGetNextInBlock(func))
+    O3_TRY(write_function(job, func));
+  return NULL;
+}
+
+int main(int argc, char **argv) {
+  if (argc != 4) {
+    fprintf(stderr, "usage: gpu_kernels CARD IN.mlir FOLDER\n");
+    return 2;
+  }
+  job_t job = {.folder = argv[3], .arena = o3_arena_create()};
+  o3_status_t status = run(&job, argv[1], argv[2]);
+  if (status) fprintf(stderr, "gpu_kernels: %s\n", o3_status_message(status));
+  int code = status != NULL;
+  o3_status_destroy(status);
+  o3_arena_destroy(job.arena);
+  return code;
+}

@@ -1,0 +1,317 @@
+"""Kernels as the fuse stage makes them, with what they compute: MLIR text on buffers, and a reference in PyTorch.
+
+A case is a name, the text of its function, the shapes and types of its arguments (the last is the result), and
+reference(torch, *arguments) on float64 tensors. Run as a program, it writes the module of all cases, or of those that
+are checked:
+
+    kernel_cases.py [--checked] > cases.mlir
+"""
+import sys
+from dataclasses import dataclass
+from typing import Callable
+
+
+@dataclass
+class Case:
+    name: str
+    text: str
+    arguments: list  # (shape, "f16" | "bf16" | "f32")
+    reference: Callable
+    tolerance: float  # of the relative error in the Frobenius norm
+    bar: str = ""  # what it is timed against: a key of compare_torch.PEERS
+    sizes: tuple = ()
+
+
+def memref(shape, kind):
+    return f"memref<{'x'.join(map(str, shape))}x{kind}>"
+
+
+def generic(maps, iterators, inputs, output, body, attributes=""):
+    """inputs and output: (value, type); body: a function of the names of the block arguments that gives lines."""
+    kinds = [t.rsplit("x", 1)[1][:-1] for _, t in inputs + [output]]
+    names = [f"%i{k}" for k in range(len(inputs))] + ["%o"]
+    ins = f" ins({', '.join(v for v, _ in inputs)} : {', '.join(t for _, t in inputs)})" if inputs else ""
+    head = ", ".join(f"{n}: {k}" for n, k in zip(names, kinds))
+    maps = ", ".join(f"affine_map<{m}>" for m in maps)
+    iterators = ", ".join(f'"{i}"' for i in iterators)
+    return (f"linalg.generic {{indexing_maps = [{maps}], iterator_types = [{iterators}]}}{ins} "
+            f"outs({output[0]} : {output[1]}){attributes} {{\n^bb0({head}):\n{body}}}\n")
+
+
+P, R = "parallel", "reduction"
+FILL = "%z = arith.constant {0} : f32\nlinalg.yield %z : f32\n"
+
+
+def function(name, arguments, body, attributes=""):
+    head = ", ".join(f"%a{k}: {memref(*a)}" for k, a in enumerate(arguments))
+    return f"func.func @{name}({head}){attributes} {{\n{body}return\n}}\n"
+
+
+# ---- Products ----
+
+EPILOGUES = {
+    "none": ("", lambda torch, y, extras: y),
+    "bias": ("%e0 = arith.extf %i1 : {0} to f32\n%y = arith.addf %i0, %e0 : f32\n",
+             lambda torch, y, extras: y + extras[0]),
+    "biasrelu": ("%e0 = arith.extf %i1 : {0} to f32\n%s = arith.addf %i0, %e0 : f32\n%c0 = arith.constant 0.0 : f32\n"
+                 "%y = arith.maximumf %s, %c0 : f32\n",
+                 lambda torch, y, extras: torch.relu(y + extras[0])),
+    "biasgelu": ("%e0 = arith.extf %i1 : {0} to f32\n%s = arith.addf %i0, %e0 : f32\n"
+                 "%r = arith.constant 0.70710678 : f32\n%h = arith.constant 0.5 : f32\n%one = arith.constant 1.0 : f32\n"
+                 "%sr = arith.mulf %s, %r : f32\n%er = math.erf %sr : f32\n%e1 = arith.addf %er, %one : f32\n"
+                 "%sh = arith.mulf %s, %h : f32\n%y = arith.mulf %sh, %e1 : f32\n",
+                 lambda torch, y, extras: torch.nn.functional.gelu(y + extras[0])),
+    "biasresidual": ("%e0 = arith.extf %i1 : {0} to f32\n%s = arith.addf %i0, %e0 : f32\n"
+                     "%e1 = arith.extf %i2 : {0} to f32\n%y = arith.addf %s, %e1 : f32\n",
+                     lambda torch, y, extras: y + extras[0] + extras[1]),
+}
+
+
+def gemm(m, n, k, epilogue="none", kind="f16", by_rows=True, batch=0, out=None, schedule=None):
+    """schedule: consumers, columns, stages, split, group_rows, store_by_tensor; None lets the family choose."""
+    out = out or kind
+    lead, b = ([batch], "b, ") if batch else ([], "")
+    extras = {"none": [], "biasresidual": [([n], kind), (lead + [m, n], kind)]}.get(epilogue, [([n], kind)])
+    arguments = [(lead + [m, k], kind), (lead + ([k, n] if by_rows else [n, k]), kind)] + extras + [(lead + [m, n], out)]
+    c = memref(lead + [m, n], "f32")
+    result = f"%a{len(arguments) - 1}"
+    direct = epilogue == "none" and out == "f32"
+    sums = result if direct else "%c"
+    par = [P] * (len(lead) + 2)
+    text = "" if direct else f"%c = memref.alloc() : {c}\n"
+    whole = f"({b}i, j) -> ({b}i, j)"
+    text += generic([whole], par, [], (sums, c), FILL.format("0.0"))
+    bmap = f"({b}i, j, k) -> ({b}{'k, j' if by_rows else 'j, k'})"
+    text += generic([f"({b}i, j, k) -> ({b}i, k)", bmap, f"({b}i, j, k) -> ({b}i, j)"], par + [R],
+                    [("%a0", memref(*arguments[0])), ("%a1", memref(*arguments[1]))], (sums, c),
+                    f"%x = arith.extf %i0 : {kind} to f32\n%w = arith.extf %i1 : {kind} to f32\n"
+                    "%p = arith.mulf %x, %w : f32\n%s = arith.addf %p, %o : f32\nlinalg.yield %s : f32\n",
+                    f" attrs = {{o3.schedule = array<i64: {', '.join(map(str, schedule))}>}}" if schedule else "")
+    if not direct:
+        maps = [whole] + [whole if len(a[0]) > 1 else f"({b}i, j) -> (j)" for a in extras] + [whole]
+        value = "%i0" if epilogue == "none" else "%y"
+        body = EPILOGUES[epilogue][0].format(kind)
+        if out != "f32":
+            body += f"%t = arith.truncf {value} : f32 to {out}\n"
+            value = "%t"
+        text += generic(maps, par, [("%c", c)] + [(f"%a{2 + i}", memref(*a)) for i, a in enumerate(extras)],
+                        (result, memref(*arguments[-1])), body + f"linalg.yield {value} : {out}\n")
+    name = f"gemm_{kind}_{out}_{batch}_{m}x{n}x{k}_{epilogue}_{'nn' if by_rows else 'nt'}"
+    if schedule:
+        name += "_s" + "_".join(map(str, schedule))
+
+    def reference(torch, a, b, *extra):
+        y = a @ (b if by_rows else b.transpose(-1, -2))
+        return EPILOGUES[epilogue][1](torch, y, extra)
+
+    return Case(name, function(name, arguments, text), arguments, reference, 3e-3 if kind == "f16" else 1e-2, "gemm",
+                (m, n, k, epilogue, kind, by_rows, batch))
+
+
+def heads(batch, count, rows, columns, depth, values, kind="f16"):
+    """Products of attention on [batch, rows, heads, width], where the batches are two loops with other strides in each
+    operand: scores Q K^T -> [batch, heads, rows, columns], or values P V -> [batch, rows, heads, columns]."""
+    if values:
+        arguments = [([batch, count, rows, depth], kind), ([batch, depth, count, columns], kind),
+                     ([batch, rows, count, columns], "f32")]
+        maps = ["(b, h, i, j, k) -> (b, h, i, k)", "(b, h, i, j, k) -> (b, k, h, j)", "(b, h, i, j, k) -> (b, i, h, j)"]
+    else:
+        arguments = [([batch, rows, count, depth], kind), ([batch, columns, count, depth], kind),
+                     ([batch, count, rows, columns], "f32")]
+        maps = ["(b, h, i, j, k) -> (b, i, h, k)", "(b, h, i, j, k) -> (b, j, h, k)", "(b, h, i, j, k) -> (b, h, i, j)"]
+    result = memref(*arguments[2])
+    whole = "(b, h, i, j) -> (b, h, i, j)"
+    text = generic([whole], [P] * 4, [], ("%a2", result), FILL.format("0.0"))
+    text += generic(maps, [P] * 4 + [R], [("%a0", memref(*arguments[0])), ("%a1", memref(*arguments[1]))], ("%a2", result),
+                    f"%x = arith.extf %i0 : {kind} to f32\n%w = arith.extf %i1 : {kind} to f32\n"
+                    "%p = arith.mulf %x, %w : f32\n%s = arith.addf %p, %o : f32\nlinalg.yield %s : f32\n")
+    name = f"heads_{kind}_{batch}_{count}_{rows}x{columns}x{depth}_{'values' if values else 'scores'}"
+
+    def reference(torch, a, b):
+        if values:
+            return torch.einsum("bhik,bkhj->bihj", a, b)
+        return torch.einsum("bihk,bjhk->bhij", a, b)
+
+    return Case(name, function(name, arguments, text), arguments, reference, 1e-5)
+
+
+# ---- Rows ----
+
+GELU = ("%r = arith.constant 0.70710678 : f32\n%h = arith.constant 0.5 : f32\n%one = arith.constant 1.0 : f32\n"
+        "%gr = arith.mulf %{0}, %r : f32\n%ge = math.erf %gr : f32\n%g1 = arith.addf %ge, %one : f32\n"
+        "%gh = arith.mulf %{0}, %h : f32\n%{1} = arith.mulf %gh, %g1 : f32\n")
+
+
+def layernorm(rows, columns, gelu=True, kind="f16"):
+    whole, row, column = "(i, j) -> (i, j)", "(i, j) -> (i)", "(i, j) -> (j)"
+    arguments = [([rows, columns], kind), ([columns], kind), ([columns], kind), ([rows, columns], kind)]
+    x, s = memref([rows, columns], kind), memref([rows], "f32")
+    g = memref([columns], kind)
+    ext = (lambda a, b: f"%{a} = arith.extf %{b} : {kind} to f32\n") if kind != "f32" else (
+        lambda a, b: f"%{a} = arith.addf %{b}, %zero : f32\n")
+    zero = "%zero = arith.constant 0.0 : f32\n" if kind == "f32" else ""
+    text = f"%s0 = memref.alloc() : {s}\n%s1 = memref.alloc() : {s}\n"
+    fill = lambda v: generic(["(i) -> (i)"], [P], [], (v, s), FILL.format("0.0"))
+    count = f"%n = arith.constant {float(columns)} : f32\n"
+    text += fill("%s0")
+    text += generic([whole, row], [P, R], [("%a0", x)], ("%s0", s),
+                    zero + ext("x", "i0") + "%y = arith.addf %o, %x : f32\nlinalg.yield %y : f32\n")
+    text += generic(["(i) -> (i)", "(i) -> (i)"], [P], [("%s0", s)], ("%s0", s),
+                    count + "%y = arith.divf %i0, %n : f32\nlinalg.yield %y : f32\n")
+    text += fill("%s1")
+    text += generic([whole, row, row], [P, R], [("%a0", x), ("%s0", s)], ("%s1", s),
+                    zero + ext("x", "i0") + "%d = arith.subf %x, %i1 : f32\n%q = arith.mulf %d, %d : f32\n"
+                    "%y = arith.addf %o, %q : f32\nlinalg.yield %y : f32\n")
+    text += generic(["(i) -> (i)", "(i) -> (i)"], [P], [("%s1", s)], ("%s1", s),
+                    count + "%e = arith.constant 1.0e-5 : f32\n%v = arith.divf %i0, %n : f32\n"
+                    "%w = arith.addf %v, %e : f32\n%y = math.sqrt %w : f32\nlinalg.yield %y : f32\n")
+    body = (zero + ext("x", "i0") + "%d = arith.subf %x, %i1 : f32\n%q = arith.divf %d, %i2 : f32\n" + ext("g", "i3") +
+            "%m = arith.mulf %q, %g : f32\n" + ext("b", "i4") + "%n = arith.addf %m, %b : f32\n")
+    body += GELU.format("n", "y") if gelu else ""
+    value = "%y" if gelu else "%n"
+    if kind != "f32":
+        body += f"%t = arith.truncf {value} : f32 to {kind}\n"
+        value = "%t"
+    text += generic([whole, row, row, column, column, whole], [P, P],
+                    [("%a0", x), ("%s0", s), ("%s1", s), ("%a1", g), ("%a2", g)], ("%a3", x),
+                    body + f"linalg.yield {value} : {kind}\n")
+    name = f"layernorm{'gelu' if gelu else ''}_{kind}_{rows}x{columns}"
+
+    def reference(torch, x, g, b):
+        y = torch.nn.functional.layer_norm(x, [columns], g, b, 1e-5)
+        return torch.nn.functional.gelu(y) if gelu else y
+
+    return Case(name, function(name, arguments, text), arguments, reference, 1e-5 if kind == "f32" else 5e-3, "rows",
+                (rows, columns, "layernorm", gelu))
+
+
+def softmax(rows, columns, kind="f16", masked=0):
+    """masked: an additive mask of [rows / masked, columns], the same for |masked| rows."""
+    arguments = [([rows, columns], kind)] + ([([rows // masked, 1, columns], kind)] if masked else []) + [
+        ([rows, columns], kind)]
+    if masked:
+        arguments[0] = arguments[-1] = ([rows // masked, masked, columns], kind)
+    d = "b, i, j" if masked else "i, j"
+    rd = d[:-3]
+    whole, row, only = f"({d}) -> ({d})", f"({d}) -> ({rd})", f"({rd}) -> ({rd})"
+    shape = arguments[0][0]
+    x, s, w = memref(shape, kind), memref(shape[:-1], "f32"), memref(shape, "f32")
+    result = f"%a{len(arguments) - 1}"
+    par = [P] * (len(shape) - 1)
+    ext = f"%x = arith.extf %i0 : {kind} to f32\n" if kind != "f32" else "%x = arith.addf %i0, %zz : f32\n"
+    if kind == "f32":
+        ext = "%zz = arith.constant 0.0 : f32\n" + ext
+    text = f"%s0 = memref.alloc() : {s}\n%s1 = memref.alloc() : {s}\n%w = memref.alloc() : {w}\n"
+    source, read = "%a0", x
+    if masked:
+        mask = memref(arguments[1][0], kind)
+        text += f"%m = memref.alloc() : {w}\n" + generic(
+            [whole, f"({d}) -> (b, 0, j)", whole], par + [P], [("%a0", x), ("%a1", mask)], ("%m", w),
+            f"%x = arith.extf %i0 : {kind} to f32\n%k = arith.extf %i1 : {kind} to f32\n%y = arith.addf %x, %k : f32\n"
+            "linalg.yield %y : f32\n")
+        source, read = "%m", w
+        ext = "%zz = arith.constant 0.0 : f32\n%x = arith.addf %i0, %zz : f32\n"
+    text += generic([only], par, [], ("%s0", s), FILL.format("0xFF800000"))
+    text += generic([whole, row], par + [R], [(source, read)], ("%s0", s),
+                    ext + "%y = arith.maximumf %x, %o : f32\nlinalg.yield %y : f32\n")
+    text += generic([whole, row, whole], par + [P], [(source, read), ("%s0", s)], ("%w", w),
+                    ext + "%d = arith.subf %x, %i1 : f32\n%y = math.exp %d : f32\nlinalg.yield %y : f32\n")
+    text += generic([only], par, [], ("%s1", s), FILL.format("0.0"))
+    text += generic([whole, row], par + [R], [("%w", w)], ("%s1", s),
+                    "%y = arith.addf %o, %i0 : f32\nlinalg.yield %y : f32\n")
+    cut = f"%t = arith.truncf %y : f32 to {kind}\n" if kind != "f32" else ""
+    text += generic([whole, row, whole], par + [P], [("%w", w), ("%s1", s)], (result, x),
+                    f"%y = arith.divf %i0, %i1 : f32\n{cut}linalg.yield {'%t' if cut else '%y'} : {kind}\n")
+    name = f"softmax{'masked' if masked else ''}_{kind}_{rows}x{columns}"
+
+    def reference(torch, x, *mask):
+        return torch.softmax(x + mask[0] if mask else x, -1)
+
+    return Case(name, function(name, arguments, text), arguments, reference, 1e-5 if kind == "f32" else 5e-3, "rows",
+                (rows, columns, "softmax", False))
+
+
+# ---- Attention ----
+
+def attention(batch, heads, kv_heads, rows, columns, width, causal=False, masked=False, kind="f16"):
+    kv = ([batch, kv_heads, columns, width], kind)
+    arguments = [([batch, heads, rows, width], kind), kv, kv] + ([([batch, columns], kind)] if masked else [])
+    arguments.append(([batch, heads, rows, width], kind))
+    name = (f"attention_{kind}_{batch}_{heads}_{kv_heads}_{rows}x{columns}x{width}"
+            f"{'_causal' if causal else ''}{'_masked' if masked else ''}")
+
+    def reference(torch, q, k, v, *mask):
+        k, v = k.repeat_interleave(heads // kv_heads, 1), v.repeat_interleave(heads // kv_heads, 1)
+        scores = q @ k.transpose(-1, -2) * width**-0.5
+        if masked:
+            scores = scores + mask[0][:, None, None]
+        if causal:
+            above = torch.ones(rows, columns, device=q.device).triu(1).bool()
+            scores = scores.masked_fill(above, float("-inf"))
+        return scores.softmax(-1) @ v
+
+    text = function(name, arguments, "", f" attributes {{o3.attention = array<i64: {int(causal)}, {int(masked)}>}}")
+    return Case(name, text, arguments, reference, 3e-3 if kind == "f16" else 1e-2, "attention",
+                (batch, heads, rows, width, causal))
+
+
+# ---- Tables ----
+
+# Products of BERT-base (sequence 128) and of ResNet-50 as products over pixels, at several batch sizes: m, n, k.
+NETWORK_PRODUCTS = [
+    (128, 768, 768), (128, 2304, 768), (128, 3072, 768), (128, 768, 3072),
+    (1024, 768, 768), (1024, 3072, 768), (1024, 768, 3072),
+    (4096, 768, 768), (4096, 3072, 768), (4096, 768, 3072),
+    (8192, 768, 768), (8192, 3072, 768),
+    (3136, 64, 64), (3136, 256, 64), (784, 512, 128), (196, 1024, 256), (49, 2048, 512),
+    (25088, 64, 256), (6272, 128, 512), (12544, 256, 1024),
+]
+
+
+def checked():
+    """Awkward sizes: each is compared with float64."""
+    cases = [gemm(m, n, k, e, kind, rows, batch, out) for m, n, k, e, kind, rows, batch, out in [
+        (1, 8, 8, "none", "f16", True, 0, None), (63, 64, 72, "bias", "f16", False, 0, None),
+        (64, 64, 64, "none", "f16", True, 0, "f32"), (65, 136, 1000, "biasrelu", "bf16", True, 0, None),
+        (77, 72, 2048, "biasresidual", "f16", False, 0, None), (128, 768, 3072, "biasgelu", "f16", True, 0, None),
+        (128, 768, 3072, "biasrelu", "f16", False, 0, "f32"), (997, 1000, 40, "bias", "f16", True, 0, None),
+        (2048, 4096, 512, "biasgelu", "f16", False, 0, None), (2040, 4088, 520, "biasresidual", "bf16", True, 0, None),
+        (300, 264, 200, "none", "f16", True, 5, None), (128, 128, 64, "none", "f16", False, 24, None),
+        (128, 64, 128, "none", "f16", True, 24, None), (1, 1000, 2048, "bias", "f16", True, 0, None),
+        (64, 1000, 2048, "bias", "f16", False, 0, None), (4096, 4096, 256, "none", "bf16", True, 0, None)]]
+    cases += [heads(2, 12, 128, 128, 64, False), heads(2, 12, 128, 64, 128, True), heads(3, 5, 70, 72, 40, False),
+              heads(1, 3, 97, 56, 104, True)]
+    cases += [layernorm(r, c, g, kind) for r, c, g, kind in [
+        (1, 768, True, "f16"), (37, 768, False, "f16"), (1000, 1000, True, "f16"), (129, 1024, False, "f32"),
+        (2048, 4096, True, "bf16"), (13, 77, False, "f16"), (5000, 96, True, "f16"), (100, 8192, False, "f16")]]
+    cases += [softmax(r, c, kind, m) for r, c, kind, m in [
+        (1, 1, "f16", 0), (256, 1024, "f16", 0), (1536, 128, "f16", 128), (333, 1000, "f32", 0), (64, 4096, "bf16", 0),
+        (7, 31, "f16", 0), (3000, 197, "f16", 0)]]
+    cases += [attention(*sizes) for sizes in [
+        (2, 4, 4, 256, 256, 128), (1, 2, 2, 300, 333, 64), (2, 4, 2, 512, 512, 128, True),
+        (2, 12, 12, 128, 128, 64, False, True), (1, 1, 1, 1, 1, 64), (1, 3, 1, 200, 1000, 128, False, False, "bf16"),
+        (1, 2, 2, 1000, 1000, 64, True), (3, 2, 2, 130, 640, 128, False, True)]]
+    return cases
+
+
+def timed():
+    cases = [gemm(4096, 4096, 4096), gemm(8192, 8192, 8192), gemm(8192, 4096, 4096),
+             gemm(4096, 4096, 4096, by_rows=False), gemm(8192, 8192, 8192, by_rows=False),
+             gemm(4096, 4096, 4096, "biasgelu", by_rows=False), gemm(8192, 8192, 8192, "biasgelu", by_rows=False),
+             gemm(128, 3072, 768, by_rows=False), gemm(2048, 4096, 1024, by_rows=True),
+             gemm(8192, 4096, 1024, by_rows=True), gemm(16384, 1024, 4096, by_rows=True)]
+    cases += [gemm(m, n, k, by_rows=True) for m, n, k in NETWORK_PRODUCTS]
+    cases += [layernorm(65536, 1024), layernorm(16384, 4096), softmax(65536, 1024), softmax(16384, 4096),
+              layernorm(128, 768), layernorm(2048, 1024), layernorm(8192, 1024)]
+    cases += [attention(16384 // rows, 2048 // width, 2048 // width, rows, rows, width, causal)
+              for width in (64, 128) for rows in (1024, 2048, 4096, 8192, 16384) for causal in (False, True)]
+    return cases
+
+
+def all_cases():
+    return list({case.name: case for case in checked() + timed()}.values())
+
+
+if __name__ == "__main__":
+    chosen = checked() if "--checked" in sys.argv else all_cases()
+    print("module {\n" + "".join(case.text for case in chosen) + "}")

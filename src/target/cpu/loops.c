@@ -19,6 +19,7 @@
 #include "target/cpu/cpu.h"
 #include "target/cpu/cpu_ir.h"
 #include "target/cpu/loops.h"
+#include "target/cpu/vector_body.h"
 
 /* Elements of the innermost loop that one task takes: with a reduction around it they should stay in L1. */
 enum { BLOCK_PLAIN = 2048, BLOCK_REDUCED = 512, BLOCK_TILED = 32 };
@@ -40,6 +41,7 @@ typedef struct loops {
   int outer[O3_IR_MAX_RANK], reduced[O3_IR_MAX_RANK];
   MlirValue ivs[O3_IR_MAX_RANK];
   MlirValue zero, one;
+  int lanes; /* > 0: that many, all of the inner dim, are one vector, which reductions keep in registers */
   int num_spans; /* loops inside the parallel one, when the inner dim is parallel */
   span_t spans[O3_IR_MAX_RANK];
 } loops_t;
@@ -139,15 +141,21 @@ o3_status_t o3_loops_relax(MlirOperation op, void *context) {
 /* ---- Loops ---- */
 
 static MlirValue load(o3_builder_t *b, const loops_t *self, const o3_nest_operand_t *operand) {
-  if (!operand->is_memref) return operand->value;
-  MlirValue address = o3_nest_address(self->nest, operand, b, self->ivs);
-  return o3_build1(b, "memref.load", o3_type_element(mlirValueGetType(operand->flat)),
-                   O3_VALUES(operand->flat, address));
+  MlirValue value = operand->value;
+  int64_t step = 0;
+  if (operand->is_memref) {
+    MlirValue address = o3_nest_address(self->nest, operand, b, self->ivs);
+    MlirType element = o3_type_element(mlirValueGetType(operand->flat));
+    bool along = self->lanes && o3_nest_step(operand, self->inner, &step) && step == 1;
+    MlirType type = along ? o3_vector_type(self->lanes, element) : element;
+    value = o3_build1(b, along ? "vector.load" : "memref.load", type, O3_VALUES(operand->flat, address));
+  }
+  return self->lanes && step == 0 ? o3_vector_broadcast(b, self->lanes, value) : value;
 }
 
 static void store(o3_builder_t *b, const loops_t *self, const o3_nest_operand_t *operand, MlirValue value) {
   MlirValue address = o3_nest_address(self->nest, operand, b, self->ivs);
-  o3_build0(b, "memref.store", O3_VALUES(value, operand->flat, address));
+  o3_build0(b, self->lanes ? "vector.store" : "memref.store", O3_VALUES(value, operand->flat, address));
 }
 
 /* One iteration; |outs| holds the outputs' old values and receives the new ones. */
@@ -157,7 +165,11 @@ static o3_status_t build_iteration(loops_t *self, o3_builder_t *b, MlirValue *ou
   int num_outs = nest->num_operands - nest->num_inputs;
   for (int i = 0; i < nest->num_inputs; ++i) arguments[i] = load(b, self, &nest->operands[i]);
   for (int i = 0; i < num_outs; ++i) arguments[nest->num_inputs + i] = outs[i];
-  O3_TRY(o3_nest_clone_body(nest, b, arguments, self->ivs, yields));
+  if (self->lanes) {
+    O3_TRY(o3_vector_body_build(nest, b, self->lanes, arguments, yields));
+  } else {
+    O3_TRY(o3_nest_clone_body(nest, b, arguments, self->ivs, yields));
+  }
   for (int i = 0; i < num_outs; ++i) outs[i] = yields[i];
   return NULL;
 }
@@ -222,18 +234,18 @@ static void add_span(loops_t *self, o3_builder_t *b, int dim, MlirValue start) {
   self->spans[self->num_spans++] = span;
 }
 
-/* The inner dim is a reduction: all reductions carry the results in registers. */
+/* The inner dim is a reduction, or one vector: all reductions carry the results in registers. */
 static o3_status_t build_carried(o3_builder_t *b, loops_t *self, int depth, MlirValue *outs);
 
 static o3_status_t carried_body(o3_builder_t *b, void *context, MlirValue iv, const MlirValue *carried,
                                 MlirValue *next) {
   const level_t *level = context;
   loops_t *self = level->self;
-  bool innermost = level->depth == self->num_reduced;
+  bool innermost = level->depth + 1 == self->num_reduced + (self->lanes == 0);
   int num_outs = self->nest->num_operands - self->nest->num_inputs;
   MlirValue outs[O3_NEST_MAX_OPERANDS];
   for (int i = 0; i < num_outs; ++i) outs[i] = carried[i];
-  self->ivs[innermost ? self->inner : self->reduced[level->depth]] = iv;
+  self->ivs[level->depth == self->num_reduced ? self->inner : self->reduced[level->depth]] = iv;
   O3_TRY(innermost ? build_iteration(self, b, outs) : build_carried(b, self, level->depth + 1, outs));
   for (int i = 0; i < num_outs; ++i) next[i] = outs[i];
   return NULL;
@@ -267,11 +279,35 @@ static bool output_moves_along_reduction(const o3_nest_t *nest) {
   return false;
 }
 
+/* Whether the inner dim is as short as a vector of 16, so that a reduction around it need not go through
+ * memory: the lanes of channel-blocked images. */
+static bool fits_registers(const loops_t *self) {
+  enum { LANES = 16 };
+  const o3_nest_t *nest = self->nest;
+  bool fits = !self->frame && self->tiled < 0 && self->num_reduced && nest->sizes[self->inner] == LANES &&
+              nest->num_operands == nest->num_inputs + 1 && o3_vector_body_fits(nest);
+  for (int i = 0; i < nest->num_operands && fits; ++i) {
+    const o3_nest_operand_t *operand = &nest->operands[i];
+    int64_t step = 0;
+    MlirType type = mlirValueGetType(operand->value);
+    bool is_f32 = mlirTypeIsAF32(operand->is_memref ? o3_type_element(type) : type);
+    bool known = !operand->is_memref || o3_nest_step(operand, self->inner, &step);
+    fits = is_f32 && known && (step == 1 || (step == 0 && i < nest->num_inputs));
+  }
+  return fits;
+}
+
 /* |starts|: where the blocks of the tiled and the inner dim start, null for whole dims. */
 static o3_status_t build_inside(loops_t *self, o3_builder_t *b, const MlirValue *starts) {
   MlirValue outs[O3_NEST_MAX_OPERANDS];
   if (self->inner < 0) return build_in_memory(self, b);
-  if (!self->nest->reduction[self->inner] || output_moves_along_reduction(self->nest)) {
+  bool in_memory = !self->nest->reduction[self->inner] || output_moves_along_reduction(self->nest);
+  if (in_memory && !output_moves_along_reduction(self->nest) && fits_registers(self)) {
+    self->lanes = (int)self->nest->sizes[self->inner];
+    self->ivs[self->inner] = self->zero;
+    in_memory = false;
+  }
+  if (in_memory) {
     for (int i = 0; i < self->num_reduced; ++i) add_span(self, b, self->reduced[i], (MlirValue){0});
     if (self->tiled >= 0) add_span(self, b, self->tiled, starts[0]);
     add_span(self, b, self->inner, starts[1]);

@@ -185,7 +185,8 @@ void o3rt_gpu_to_device(o3rt_session_t *session, void *device, const void *host,
  * of the box. */
 void o3rt_gpu_tensor_map(o3rt_session_t *session, void *map, const void *device, const int64_t *spec);
 /* Launches kernel number |kernel|. |words|: 3 sizes of the grid, 3 of a block, bytes of dynamic shared
- * memory, 3 of a cluster, then |num_arguments| arguments of up to 8 bytes each; of those whose bit is set in
+ * memory, blocks of a cluster along x, 1 if the kernel waits for those before it by itself (programmatic
+ * launch; 0 if not), 0, then |num_arguments| arguments of up to 8 bytes each; of those whose bit is set in
  * |maps| the word is the address of a tensor map, which is passed by value. A grid of 0 blocks is none. Does
  * not return on failure. */
 void o3rt_gpu_launch(o3rt_session_t *session, int32_t kernel, const int64_t *words, int32_t num_arguments,

@@ -125,6 +125,15 @@ static o3_status_t plan_output(o3_arena_t *arena, o3_plan_t *plan) {
 
 /* ---- Everything ---- */
 
+/* Nothing would come of it, which a user who asks for a format should know. */
+static o3_status_t check_sparse_on_gpu(const o3_plan_t *plan) {
+  const char *format = plan->options->sparse_format;
+  if (!plan->target->emit_ptx || !format || !strcmp(format, "auto") || !strcmp(format, "dense")) return NULL;
+  return o3_status_create(O3_STATUS_UNSUPPORTED,
+                          "sparse format '%s': target '%s' computes sparse weights densely so far", format,
+                          plan->target->name);
+}
+
 static o3_status_t plan_precision(o3_plan_t *plan) {
   static const struct {
     const char *name;
@@ -152,6 +161,7 @@ static o3_status_t plan_target(o3_plan_t *plan) {
     return o3_status_create(O3_STATUS_INVALID_ARGUMENT, "%d threads: 0 or more are needed", options->threads);
   O3_TRY(o3_target_find(options->target ? options->target : o3_target_at(0)->name, &plan->target));
   O3_TRY(plan_precision(plan));
+  O3_TRY(check_sparse_on_gpu(plan));
   O3_TRY(o3_sparse_format_check(options->sparse_format ? options->sparse_format : "auto"));
   plan->prefix = options->symbol_prefix ? options->symbol_prefix : "o3";
   return o3_symbol_prefix_check(plan->prefix);

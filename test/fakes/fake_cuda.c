@@ -325,9 +325,28 @@ API int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, un
     run(&launch);
   return 0;
 }
-API int cuLaunchKernelEx(const void *launch, void *function, void **arguments, void **extra) {
-  (void)launch, (void)function, (void)arguments, (void)extra;
-  ENTER("");
+// CUlaunchConfig and CUlaunchAttribute as NVIDIA's header has them.
+typedef struct attribute {
+  int id;
+  char padding[4];
+  unsigned value[16];
+} attribute_t;
+typedef struct config {
+  unsigned grid[3], block[3], shared;
+  void *stream;
+  attribute_t *attributes;
+  unsigned count;
+} config_t;
+
+API int cuLaunchKernelEx(const config_t *config, void *function, void **arguments, void **extra) {
+  (void)arguments, (void)extra;
+  const kernel_t *kernel = function;
+  char detail[160];
+  int at = snprintf(detail, sizeof detail, "%s %u %u", kernel->name, config->grid[0], config->block[0]);
+  for (unsigned i = 0; i < config->count; ++i)
+    at += snprintf(detail + at, sizeof detail - (size_t)at, " %d:%u", config->attributes[i].id,
+                   config->attributes[i].value[0]);
+  ENTER(detail);
   return 0;
 }
 API int cuTensorMapEncodeTiled(void *map, int type, unsigned rank, void *address, const uint64_t *sizes,

@@ -56,13 +56,13 @@ static void set_error(const int64_t *arguments) {
   *(int32_t *)error_word = next_error;
 }
 
-static int64_t shared_bytes, grid = 3;
+static int64_t shared_bytes, grid = 3, cluster = 1, overlaps;
 
 static void run_add(o3rt_session_t *session, o3rt_memref_t *const *inputs, o3rt_memref_t *const *outputs) {
   char *arena = o3rt_gpu_arena(session, 512);
   error_word = o3rt_gpu_error_word(session);
   assert_memory_equal(o3rt_gpu_weights(session), ((float[]){1, 2}), 8);
-  int64_t words[12] = {grid, 1, 1, 256, 1, 1, shared_bytes, 1, 1, 1};
+  int64_t words[12] = {grid, 1, 1, 256, 1, 1, shared_bytes, cluster, overlaps, 0};
   words[10] = (int64_t)(uintptr_t)inputs[0]->aligned;
   words[11] = (int64_t)(uintptr_t)(arena + 256);
   o3rt_kernel_begin(session, 0, 4, 32);
@@ -122,6 +122,8 @@ static int reset(void **state) {
   next_error = 0;
   shared_bytes = 0;
   grid = 3;
+  cluster = 1;
+  overlaps = 0;
   gpu.cubin = "\177ELF";
   gpu.specific = 0;
   return 0;
@@ -218,6 +220,21 @@ static void test_shared_memory(void **state) {
   shared_bytes = 100000;
   assert_int_equal(o3_session_run(session, &in, 1, &out, 1), O3_OK);
   assert_int_equal(count("cuFuncSetAttribute 8 100000\n"), 2);
+  o3_session_destroy(session);
+}
+
+static void test_extended_launches(void **state) {
+  (void)state;
+  o3_session_t *session = create();
+  float x[4] = {0};
+  o3_tensor_t in = four(x, O3_HOST), out = {0};
+  overlaps = 1;
+  assert_int_equal(o3_session_run(session, &in, 1, &out, 1), O3_OK);
+  assert_int_equal(count("cuLaunchKernelEx k_add 3 256 6:1\n"), 1);
+  cluster = 2;
+  out = (o3_tensor_t){0};
+  assert_int_equal(o3_session_run(session, &in, 1, &out, 1), O3_OK);
+  assert_int_equal(count("cuLaunchKernelEx k_add 3 256 4:2 6:1\n"), 1);
   o3_session_destroy(session);
 }
 
@@ -357,10 +374,18 @@ static void test_every_call_fails(void **state) {
 
 int main(void) {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, reset, check_clean)
-  const struct CMUnitTest tests[] = {
-      TEST(test_runs),          TEST(test_places),         TEST(test_sessions_share),
-      TEST(test_shared_memory), TEST(test_empty_grid),     TEST(test_kernel_checks),
-      TEST(test_code),          TEST(test_profile),        TEST(test_no_card),
-      TEST(test_memory),        TEST(test_launch_failure), TEST(test_every_call_fails)};
+  const struct CMUnitTest tests[] = {TEST(test_runs),
+                                     TEST(test_places),
+                                     TEST(test_sessions_share),
+                                     TEST(test_shared_memory),
+                                     TEST(test_extended_launches),
+                                     TEST(test_empty_grid),
+                                     TEST(test_kernel_checks),
+                                     TEST(test_code),
+                                     TEST(test_profile),
+                                     TEST(test_no_card),
+                                     TEST(test_memory),
+                                     TEST(test_launch_failure),
+                                     TEST(test_every_call_fails)};
   return cmocka_run_group_tests(tests, open_fake, NULL);
 }

@@ -26,6 +26,7 @@ typedef struct cuda_launch_attribute {
     struct {
       unsigned x, y, z;
     } cluster;
+    int programmatic;
   } value;
 } cuda_launch_attribute_t;
 typedef struct cuda_launch {
@@ -43,6 +44,7 @@ enum {
   CUDA_ATTRIBUTE_MINOR = 76,
   CUDA_FUNCTION_SHARED_BYTES = 8, /* the most dynamic shared memory that a function may get */
   CUDA_LAUNCH_CLUSTER = 4,        /* CUlaunchAttributeID */
+  CUDA_LAUNCH_PROGRAMMATIC = 6,
   CUDA_STREAM_NON_BLOCKING = 1,
   CUDA_CAPTURE_THREAD_LOCAL = 1
 };

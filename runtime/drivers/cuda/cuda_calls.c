@@ -87,7 +87,7 @@ void o3rt_gpu_to_device(o3rt_session_t *session, void *device, const void *host,
 
 // ---- Launches ----
 
-enum { GRID, BLOCK = 3, SHARED = 6, CLUSTER = 7, FIRST_ARGUMENT = 10, MAX_ARGUMENTS = 256 };
+enum { GRID, BLOCK = 3, SHARED = 6, CLUSTER = 7, OVERLAPS = 8, FIRST_ARGUMENT = 10, MAX_ARGUMENTS = 256 };
 
 void o3rt_gpu_tensor_map(o3rt_session_t *session, void *map, const void *device, const int64_t *spec) {
   const o3rt_cuda_session_t *cuda = o3rt_cuda_session(session);
@@ -116,21 +116,29 @@ static int launch_plain(const o3rt_cuda_session_t *cuda, cuda_function_t functio
                                   (unsigned)w[SHARED], cuda->stream, arguments, NULL);
 }
 
-static int launch_cluster(o3rt_session_t *session, cuda_function_t function, const int64_t *w,
-                          void **arguments) {
+static bool is_extended(const int64_t *w) { return w[CLUSTER] > 1 || w[OVERLAPS]; }
+
+static int launch_extended(o3rt_session_t *session, cuda_function_t function, const int64_t *w,
+                           void **arguments) {
   const o3rt_cuda_session_t *cuda = o3rt_cuda_session(session);
-  cuda_launch_attribute_t attribute = {.id = CUDA_LAUNCH_CLUSTER};
-  attribute.value.cluster.x = (unsigned)w[CLUSTER];
-  attribute.value.cluster.y = (unsigned)w[CLUSTER + 1];
-  attribute.value.cluster.z = (unsigned)w[CLUSTER + 2];
-  cuda_launch_t launch = {.shared_bytes = (unsigned)w[SHARED],
-                          .stream = cuda->stream,
-                          .attributes = &attribute,
-                          .num_attributes = 1};
+  cuda_launch_attribute_t attributes[2] = {0};
+  cuda_launch_t launch = {
+      .shared_bytes = (unsigned)w[SHARED], .stream = cuda->stream, .attributes = attributes};
+  if (w[CLUSTER] > 1) {
+    cuda_launch_attribute_t *cluster = &attributes[launch.num_attributes++];
+    cluster->id = CUDA_LAUNCH_CLUSTER;
+    cluster->value.cluster.x = (unsigned)w[CLUSTER];
+    cluster->value.cluster.y = cluster->value.cluster.z = 1;
+  }
+  if (w[OVERLAPS]) {
+    cuda_launch_attribute_t *overlap = &attributes[launch.num_attributes++];
+    overlap->id = CUDA_LAUNCH_PROGRAMMATIC;
+    overlap->value.programmatic = 1;
+  }
   for (int i = 0; i < 3; ++i)
     launch.grid[i] = (unsigned)w[GRID + i], launch.block[i] = (unsigned)w[BLOCK + i];
   if (!cuda->model->api->launch_extended)
-    fail(session, 0, "the NVIDIA driver is older than CUDA 11.8: no clusters");
+    fail(session, 0, "the NVIDIA driver is older than CUDA 11.8: no clusters, no programmatic launches");
   return cuda->model->api->launch_extended(&launch, function, arguments, NULL);
 }
 
@@ -165,7 +173,7 @@ void o3rt_gpu_launch(o3rt_session_t *session, int32_t kernel, const int64_t *wor
   }
   int code = o3rt_cuda_model_allow_shared(cuda->model, kernel, words[SHARED]);
   if (code == CUDA_OK)
-    code = words[CLUSTER] > 1 ? launch_cluster(session, function->handle, words, arguments)
+    code = is_extended(words) ? launch_extended(session, function->handle, words, arguments)
                               : launch_plain(cuda, function->handle, words, arguments);
   if (code == CUDA_OK && cuda->checks_launches) code = cuda->model->api->stream_wait(cuda->stream);
   if (code != CUDA_OK) fail_launch(session, code, kernel, words);

@@ -115,6 +115,7 @@ static void launch_family(const o3_inlined_t *at, const o3_gpu_kernel_t *kernel,
   }
   o3_nvptx_launch_t launch = {.kernel = o3_nvptx_kernel_number(at->module, kernel->name, label),
                               .shared = o3_build_index(&b, kernel->shared_bytes),
+                              .overlaps = kernel->overlaps,
                               .cluster = kernel->cluster,
                               .num_arguments = kernel->num_arguments,
                               .arguments = arguments,

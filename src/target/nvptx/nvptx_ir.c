@@ -169,17 +169,10 @@ static void store_word(o3_builder_t *b, MlirValue words, int index, MlirValue va
 
 void o3_nvptx_launch(o3_builder_t *b, MlirModule module, const o3_nvptx_launch_t *launch) {
   MlirType i32 = mlirIntegerTypeGet(b->context, 32), i64 = o3_cpu_i64_type(b->context);
-  MlirValue one = o3_build_index(b, 1), cluster = o3_build_index(b, launch->cluster);
-  const MlirValue shape[FIRST_ARGUMENT] = {launch->grid[0],
-                                           launch->grid[1],
-                                           launch->grid[2],
-                                           launch->block[0],
-                                           launch->block[1],
-                                           launch->block[2],
-                                           launch->shared,
-                                           cluster,
-                                           one,
-                                           one};
+  MlirValue cluster = o3_build_index(b, launch->cluster), overlaps = o3_build_index(b, launch->overlaps);
+  const MlirValue shape[FIRST_ARGUMENT] = {
+      launch->grid[0],  launch->grid[1], launch->grid[2], launch->block[0], launch->block[1],
+      launch->block[2], launch->shared,  cluster,         overlaps,         o3_build_index(b, 0)};
   uint64_t maps = 0;
   O3_ASSERT(launch->num_arguments <= O3_NVPTX_MAX_ARGUMENTS, "callers count the arguments of a kernel");
   MlirValue words =

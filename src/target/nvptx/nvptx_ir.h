@@ -26,6 +26,7 @@ typedef struct o3_nvptx_launch {
   int kernel;                  /* its number */
   MlirValue grid[3], block[3]; /* index */
   MlirValue shared;            /* index: bytes of dynamic shared memory */
+  bool overlaps;               /* it waits for the kernels before it by itself */
   int cluster;                 /* blocks along x; 1 for none */
   int num_arguments;
   const MlirValue *arguments; /* memrefs (their pointer), index, integers, floats, !llvm.ptr */

@@ -19,6 +19,7 @@
 #include "base/map.h"
 #include "target/cpu/cpu.h"
 #include "target/cpu/cpu_ir.h"
+#include "target/cpu/kernel_marks.h"
 #include "target/nvptx/nvptx.h"
 #include "target/nvptx/nvptx_ir.h"
 
@@ -111,8 +112,15 @@ static o3_status_t join_yield(place_t *self, MlirOperation yield) {
   return mlirOperationGetNumResults(parent) ? join_operands(self, yield, 0, parent, result_at) : NULL;
 }
 
+static MlirModule module_of(MlirOperation op) {
+  while (!o3_op_is(op, "builtin.module")) op = mlirOperationGetParentOperation(op);
+  return mlirModuleFromOperation(op);
+}
+
+/* Calls of other functions than kernels (upstream's deallocation has a helper) are the host's. */
 static bool runs_on_card(MlirOperation op) {
-  return o3_op_is(op, "linalg.generic") || o3_op_is(op, "func.call");
+  if (o3_op_is(op, "linalg.generic")) return true;
+  return o3_op_is(op, "func.call") && !mlirOperationIsNull(o3_cpu_called_kernel(module_of(op), op));
 }
 
 static o3_status_t mark_operands(MlirOperation op, void *context) {

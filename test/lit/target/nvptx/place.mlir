@@ -31,6 +31,13 @@ module {
       %s = arith.addf %out, %out : f32
       linalg.yield %s : f32
     }
+    // A function that is no kernel runs on the host.
+    // CHECK: %[[M2:.*]] = memref.alloc() {{.*}}o3.host{{.*}} : memref<8xf32>
+    // CHECK-NEXT: memref.copy %[[Y]], %[[M2]] {o3.to_host}
+    // CHECK-NEXT: call @helper(%[[M2]])
+    // CHECK-NEXT: memref.copy %[[M2]], %[[Y]] {o3.to_device}
+    func.call @helper(%y) : (memref<8xf32>) -> ()
     return %y : memref<8xf32>
   }
+  func.func private @helper(memref<8xf32>)
 }

@@ -7,7 +7,7 @@
  *
  * The block function packs B by offset tables of k and n, so that a convolution's windows (im2col) and a
  * transposed matrix are the same code: where the offsets of a vector's lanes are consecutive, a vector is
- * loaded, else its elements one by one.
+ * loaded; where those of k are, a square of vectors is loaded and transposed; else elements go one by one.
  */
 #include "target/cpu/gemm_text.h"
 
@@ -226,6 +226,9 @@ static const char BLOCK[] =
     "  %lines_apart = arith.cmpi uge, %nb1, %n0 : index\n"
     "  %any_lines = arith.ori %one_line, %lines_apart : i1\n"
     "  %ascending = arith.andi %unit_step, %any_lines : i1\n"
+    "  %k_unit = arith.cmpi eq, %kb0, %c1 : index\n"
+    "  %k_line = arith.cmpi ule, %depth, %k0 : index\n"
+    "  %k_consecutive = arith.andi %k_unit, %k_line : i1\n"
     "  scf.for %j = %c0 to %n_padded step %c1 {\n"
     "    %n_any = arith.addi %n_lo, %j : index\n"
     "    %n = arith.minui %n_any, %n_last : index\n"
@@ -253,6 +256,9 @@ static const char BLOCK[] =
     "      %o = arith.addi %o21, %o0 : index\n"
     "      memref.store %o, %k_table[%j] : memref<$Kxindex>\n"
     "    }\n"
+    "    %k_rest = arith.remui %k_count, %L : index\n"
+    "    %k_whole = arith.subi %k_count, %k_rest : index\n"
+    "    %k_vectors = arith.select %k_consecutive, %k_whole, %c0 : index\n"
     "    scf.for %v = %c0 to %n_padded step %L {\n"
     "      %v_end = arith.addi %v, %span : index\n"
     "      %first = memref.load %n_table[%v] : memref<$Nxindex>\n"
@@ -277,7 +283,13 @@ static const char BLOCK[] =
     "          vector.store %x, %pack[%at] : memref<?x$T>, vector<$Lx$T>\n"
     "        }\n"
     "      } else {\n"
-    "        scf.for %j = %c0 to %k_count step %c1 {\n"
+    "        scf.for %j = %c0 to %k_vectors step %L {\n"
+    "          %o = memref.load %k_table[%j] : memref<$Kxindex>\n"
+    "          %jw = arith.muli %j, %W : index\n"
+    "          %at = arith.addi %to, %jw : index\n"
+    "$X"
+    "        }\n"
+    "        scf.for %j = %k_vectors to %k_count step %c1 {\n"
     "          %o = memref.load %k_table[%j] : memref<$Kxindex>\n"
     "          %jw = arith.muli %j, %W : index\n"
     "          %at = arith.addi %to, %jw : index\n"
@@ -330,6 +342,36 @@ static void put_argument_types(o3_strbuf_t *t, const o3_gemm_shape_t *s) {
                    s->type, s->type, s->type);
 }
 
+/* L columns of B, each a vector along k, as L rows of the packed B: log2(L) rounds that exchange the halves
+ * of ever larger squares between pairs of vectors. */
+static void put_transposition(o3_strbuf_t *t, const o3_gemm_shape_t *s) {
+  int lanes = s->lanes, round = 0;
+  for (int l = 0; l < lanes; ++l)
+    o3_strbuf_printf(t,
+                     "%%xl%d = arith.constant %d : index\n%%xv%d = arith.addi %%v, %%xl%d : index\n"
+                     "%%xn%d = memref.load %%n_table[%%xv%d] : memref<%dxindex>\n"
+                     "%%xf%d = arith.addi %%xn%d, %%o : index\n"
+                     "%%x0_%d = vector.load %%B[%%xf%d] : memref<?x%s>, vector<%dx%s>\n",
+                     l, l, l, l, l, l, s->columns, l, l, l, l, s->type, lanes, s->type);
+  for (int step = 1; step < lanes; step *= 2, ++round) {
+    for (int l = 0; l < lanes; ++l) {
+      bool high = l & step;
+      o3_strbuf_printf(t, "%%x%d_%d = vector.shuffle %%x%d_%d, %%x%d_%d [", round + 1, l, round, l & ~step,
+                       round, l | step);
+      for (int x = 0; x < lanes; ++x) {
+        int from_first = high ? x + step : x, from_second = lanes + (high ? x : x - step);
+        o3_strbuf_printf(t, "%s%d", x ? ", " : "", x & step ? from_second : from_first);
+      }
+      o3_strbuf_printf(t, "] : vector<%dx%s>, vector<%dx%s>\n", lanes, s->type, lanes, s->type);
+    }
+  }
+  for (int l = 0; l < lanes; ++l)
+    o3_strbuf_printf(t,
+                     "%%xo%d = arith.constant %d : index\n%%xt%d = arith.addi %%at, %%xo%d : index\n"
+                     "vector.store %%x%d_%d, %%pack[%%xt%d] : memref<?x%s>, vector<%dx%s>\n",
+                     l, l * lanes * s->vectors, l, l, round, l, l, s->type, lanes, s->type);
+}
+
 static void put_variable(o3_strbuf_t *t, const o3_gemm_shape_t *s, char variable) {
   const struct {
     char name;
@@ -338,6 +380,7 @@ static void put_variable(o3_strbuf_t *t, const o3_gemm_shape_t *s, char variable
                  {'N', s->columns}, {'P', s->depth * s->columns}, {'S', s->lanes - 1}};
   if (variable == 'T') o3_strbuf_puts(t, s->type);
   if (variable == 'A') put_argument_types(t, s);
+  if (variable == 'X') put_transposition(t, s);
   for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); ++i) {
     if (numbers[i].name == variable) o3_strbuf_printf(t, "%d", numbers[i].value);
   }

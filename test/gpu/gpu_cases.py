@@ -15,6 +15,7 @@ import argparse
 import collections
 import concurrent.futures
 import ctypes
+import itertools
 import multiprocessing
 import os
 import pickle
@@ -31,6 +32,7 @@ sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "numeric")]
 
 LEVELS = (0, 2)
 RUNS = 3  # as written, recorded, replayed
+NUMBERS = itertools.count()  # of libraries: no two share a name
 
 
 # ---- Packing ----
@@ -40,7 +42,7 @@ class Packer:
 
     def __init__(self, folder, target, level, opset):
         self.folder, self.target, self.level, self.opset = folder, target, level, opset
-        self.failed, self.count = [], 0
+        self.failed = []
 
     def fail(self, part, what):
         self.failed.append((self.level, part.point.label(), what))
@@ -63,10 +65,9 @@ class Packer:
     def pack(self, parts):
         """Parts that o3c refuses by name are taken out; when it names none, the job is split."""
         while parts:
-            name = os.path.join(self.folder, f"O{self.level}-{self.opset}-{id(self)}-{self.count:03d}")
+            name = os.path.join(self.folder, f"O{self.level}-{next(NUMBERS):04d}")
             what = self.compile(parts, f"{name}.so")
             if not what:
-                self.count += 1
                 self.write(parts, f"{name}.pickle")
                 return
             named = re.search(r"\bp(\d+)_", what)

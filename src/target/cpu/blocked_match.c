@@ -96,12 +96,13 @@ static bool is_contiguous(const o3_blocked_t *p) {
   return true;
 }
 
-/* Loops over which X is contiguous too become one: the last of the window and the channels, mostly. */
+/* Loops over which X is contiguous too become one: the last of the window and the channels, mostly. Those of
+ * one turn are gone. */
 static void merge_depth(o3_blocked_t *p) {
   for (int i = p->num_depth - 2; i >= 0; --i) {
     o3_blocked_depth_t *outer = &p->depth[i], *inner = &p->depth[i + 1];
     bool one = outer->is_known && inner->is_known && outer->step == inner->step * inner->size;
-    if (!one) continue;
+    if (!one && outer->size != 1) continue;
     inner->size *= outer->size;
     memmove(outer, inner, (size_t)(p->num_depth - i - 1) * sizeof(*outer));
     --p->num_depth;
@@ -170,6 +171,7 @@ bool o3_blocked_match(MlirOperation op, o3_blocked_t *p) {
   p->x = &nest->operands[0], p->w = &nest->operands[1], p->y = &nest->operands[2];
   p->lane = p->block = -1;
   p->columns = packed_columns(p->w);
+  o3_nest_drop_single_turns(&p->nest);
   if (!sort_dims(p) || !is_contiguous(p)) return false;
   merge_depth(p);
   return fits_tile(p) && merge_run(p);

@@ -172,6 +172,23 @@ static bool all_walk_as_one(const o3_nest_t *nest, int outer, int inner) {
   return true;
 }
 
+void o3_nest_drop_single_turns(o3_nest_t *nest) {
+  MlirContext context = mlirOperationGetContext(nest->op);
+  MlirAffineExpr dims[O3_IR_MAX_RANK];
+  for (int d = 0; d < nest->num_dims; ++d) {
+    bool single = nest->reduction[d] && nest->sizes[d] == 1;
+    dims[d] = single ? mlirAffineConstantExprGet(context, 0) : mlirAffineDimExprGet(context, d);
+  }
+  MlirAffineMap map = mlirAffineMapGet(context, nest->num_dims, 0, nest->num_dims, dims);
+  for (int i = 0; i < nest->num_operands; ++i) {
+    o3_nest_operand_t *operand = &nest->operands[i];
+    for (int r = 0; r < operand->num_terms; ++r) {
+      if (mlirAffineExprIsADim(operand->exprs[r])) continue;
+      operand->exprs[r] = operand->all_exprs[r] = mlirAffineExprCompose(operand->exprs[r], map);
+    }
+  }
+}
+
 void o3_nest_merge(o3_nest_t *nest) {
   const bool fixed[O3_IR_MAX_RANK] = {0};
   o3_nest_merge_around(nest, fixed);

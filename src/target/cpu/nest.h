@@ -44,6 +44,9 @@ bool o3_nest_read_any(MlirOperation op, o3_nest_t *nest);
 /* One value as an operand that is walked by |map|; false when the map is none of its dimensions. */
 bool o3_nest_read_operand(MlirValue value, MlirAffineMap map, o3_nest_operand_t *operand);
 
+/* Sums over one turn add nothing to the positions they are part of: h + i is h when i is 0 only. */
+void o3_nest_drop_single_turns(o3_nest_t *nest);
+
 /* Merges neighbouring dims that every operand walks as one: fewer, longer loops. */
 void o3_nest_merge(o3_nest_t *nest);
 /* The same, but dims in |fixed| stay alone. */

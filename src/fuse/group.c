@@ -317,12 +317,25 @@ static bool take_initial_value(grower_t *self) {
   return fits;
 }
 
+/* An input with a border that only the product reads is not made: the kernel knows where the image ends. */
+static void take_padding(grower_t *self) {
+  const o3_kernel_support_t *kernels = self->groups->machine->kernels;
+  o3_dep_node_t *node = o3_dep_producer(self->groups->graph, mlirOperationGetOperand(self->seed->op, 0));
+  bool fits = node && kernels->refuse_padding && node->kind == O3_DEP_MAP && node->num_users == 1 &&
+              !node->captured && !self->groups->owner[node->index];
+  if (!fits) return;
+  const char *why = kernels->refuse_padding(self->seed->op, node->op);
+  self->inside[node->index] =
+      why ? refuse(self, node, why) : accept(self, node, "border of the input, which is not copied");
+}
+
 static o3_status_t group_contraction(grower_t *self, o3_dep_node_t *seed) {
   o3_dep_node_t *root;
   if (self->groups->machine->kernels->refuse_contraction(seed->op)) return NULL;
   grow_forward(self, seed, "product", joins_contraction);
   O3_TRY(choose_root(self, refuse_contraction_root, &root));
   if (!root || !take_initial_value(self)) return NULL;
+  take_padding(self);
   if (has_type_of_seed(self, root)) grow_backward(self, root, joins_as_operand);
   return finish(self, O3_GROUP_CONTRACTION, root);
 }

@@ -40,6 +40,9 @@ typedef struct o3_kernel_support {
   /* Of a product with what its sums start at and an epilogue, whose result is of another type than the sums;
    * NULL where sums always lie in the result's memory. |gpu|: the machine's. */
   const char *(*refuse_conversion)(const struct o3_gpu *gpu, int num_ops, const MlirOperation *ops);
+  /* |op| makes the product's first input from another value, with a border: the kernel reads that one. NULL:
+   * a target that has no such kernels. */
+  const char *(*refuse_padding)(MlirOperation product, MlirOperation op);
 } o3_kernel_support_t;
 
 /* What a target tells passes about the machine; bytes. See src/target/target.h for where it comes from. */

@@ -113,6 +113,15 @@ R("t = Conv(x0, x1) p = GlobalAveragePool(t) q = Conv(p, x2) s = Sigmoid(q) y0 =
   ["N,3,H,W", W("20,3,1,1"), W("20,20,1,1")], BLOCKS, F32, _tol=64)
 R("t = Conv(x0, x1) u = Conv(x0, x2) c = Concat <axis=1> (t, u) y0 = MaxPool <kernel_shape=[3,2], pads=[1,0,1,1]> (c)",
   ["N,3,H,W", W("32,3,1,1"), W("5,3,1,1")], BLOCKS, F32, _tol=64)
+# Depthwise on an image without its border: windows cut off on either side, wider than the image, and outside of it.
+for kernel, strides, pads in [("3,3", [1, 1], [1, 1, 1, 1]), ("5,5", [2, 2], [2, 2, 2, 2]), ("3,5", [2, 3], [0, 3, 2, 1]),
+                              ("5,3", [1, 2], [7, 0, 1, 4]), ("7,9", [1, 1], [6, 8, 6, 8]), ("2,2", [1, 1], [0, 0, 1, 0])]:
+    height, width = kernel.split(",")
+    R(f"t = Relu(x0) u = Conv <group=33, strides={strides}, pads={pads}> (t, x1, x2) y0 = Clip(u, x3, x4)",
+      ["N,33,H,W", W(f"33,1,{height},{width}"), W("33"), C(0.0, "f32"), C(6.0, "f32")],
+      [(1, 13, 14), (2, 7, 31), (1, 3, 61), (1, 30, 5)], F32, _tol=64)
+R("t = Conv <group=16, pads=[2,2,2,2], dilations=[1,2]> (x0, x1) y0 = Relu(t)", ["N,16,H,W", W("16,1,3,3")], BLOCKS, F32,
+  _tol=64)
 for outputs in (1, 20):
     R("t = Conv(x0, x1) u = ConvTranspose <strides=[2,2]> (t, x2) v = Add(u, x3) w = BatchNormalization(v, x4, x4, x4, x5) "
       "y = Relu(w) y0 = ConvTranspose <strides=[2,2], pads=[1,0,0,1]> (y, x6)",

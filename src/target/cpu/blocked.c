@@ -42,6 +42,7 @@ typedef struct task {
   MlirValue ivs[O3_IR_MAX_RANK]; /* of the product; the run's and the columns' are the first ones */
   MlirValue run_from, run_to;    /* pixels of the run */
   MlirValue block;               /* the first of the task */
+  MlirValue first_row, num_rows; /* of the window, where the image is cut off at its edge */
   o3_blocked_side_t *side;
 } task_t;
 
@@ -91,6 +92,10 @@ static o3_tile_t full_tile(const emitter_t *self) {
     return tile;
   }
   tile.pixels = wide ? 14 : lanes == O3_BLOCK_LANES / 2 ? 6 : 2;
+  if (p->inside) {
+    tile.taps = tile.unroll = (int)p->depth[1].size;
+    tile.tap_step = p->depth[1].step;
+  }
   if (p->lanewise) return tile;
   int64_t depth = p->depth[p->num_depth - 1].size;
   tile.unroll = depth % 4 == 0 ? 4 : depth % 3 == 0 ? 3 : depth % 2 == 0 ? 2 : 1;
@@ -107,6 +112,8 @@ static o3_status_t add_tile(const emitter_t *self, const o3_tile_t *tile, const 
   return status;
 }
 
+static MlirValue scaled(o3_builder_t *b, MlirValue base, MlirValue count, MlirValue step);
+
 /* The loops of the depth from the outside; those that are missing have one turn. */
 static void depth_arguments(const emitter_t *self, o3_builder_t *b, MlirValue *arguments) {
   const o3_blocked_t *p = &self->product;
@@ -120,6 +127,18 @@ static void depth_arguments(const emitter_t *self, o3_builder_t *b, MlirValue *a
                                                      : o3_nest_step_value(p->x, part->dim, b);
   }
   arguments[O3_TILE_C] = o3_build_index(b, p->lanewise ? 1 : p->depth[p->num_depth - 1].size);
+}
+
+/* The same for a window that is cut off: from its first row inside. */
+static void row_arguments(const task_t *task, o3_builder_t *b, MlirValue *a) {
+  const o3_blocked_t *p = &task->self->product;
+  depth_arguments(task->self, b, a);
+  a[O3_TILE_S1] = o3_build_index(b, p->depth[0].step);
+  a[O3_TILE_C] = o3_build_index(b, p->depth[1].size);
+  a[O3_TILE_N1] = task->num_rows;
+  a[O3_TILE_X_AT] = scaled(b, a[O3_TILE_X_AT], task->first_row, a[O3_TILE_S1]);
+  a[O3_TILE_W_AT] =
+      scaled(b, a[O3_TILE_W_AT], task->first_row, o3_build_index(b, p->depth[1].size * O3_BLOCK_LANES));
 }
 
 static int64_t depth_of(const emitter_t *self) {
@@ -231,7 +250,8 @@ static o3_status_t call_tile(const task_t *task, o3_builder_t *b, const o3_tile_
   a[O3_TILE_START] = o3_build_index(b, self->start);
   a[O3_TILE_COLS] = o3_build_index(b, self->last_columns);
   if (tile->depth) sparse_arguments(task, b, tile, block, part, a);
-  if (!tile->depth) depth_arguments(self, b, a);
+  if (tile->taps) row_arguments(task, b, a);
+  if (!tile->depth && !tile->taps) depth_arguments(self, b, a);
   char *name = o3_tile_name(tile);
   O3_TRY_ALLOC(name);
   o3_op_spec_t spec = {
@@ -325,9 +345,44 @@ static o3_status_t build_piece(tiles_t *tiles, o3_builder_t *b, const emitter_t 
   return self->run % most ? build_tiles(tiles, b, (int)(self->run % most), &from, to) : NULL;
 }
 
+/* The positions of X's row that the tile at |from| reads, when it has |pixels|: some may be outside of it. */
+static void cut_tile(const o3_blocked_t *p, int64_t from, int pixels, o3_tile_t *tile) {
+  const o3_blocked_edge_t *edge = &p->run_edge;
+  tile->pixels = pixels;
+  tile->first = 0;
+  tile->end = (pixels - 1) * p->x_step + (tile->taps - 1) * tile->tap_step + 1;
+  if (!edge->exists) return;
+  int64_t position = p->x_step / edge->stride, at = from * edge->stride - edge->low;
+  if (at < 0) tile->first = -at * position;
+  if ((edge->size - at) * position < tile->end) tile->end = (edge->size - at) * position;
+}
+
+static bool is_cut_alike(const o3_tile_t *a, const o3_tile_t *b) {
+  return a->pixels == b->pixels && a->first == b->first && a->end == b->end;
+}
+
+/* A row of an image without its border: tiles of two sizes that differ by one; equal ones are one loop. */
+static o3_status_t build_row(tiles_t *tiles, o3_builder_t *b, int64_t run) {
+  const o3_blocked_t *p = &tiles->task->self->product;
+  int64_t count = (run + tiles->tile.pixels - 1) / tiles->tile.pixels;
+  int size = (int)(run / count), larger = (int)(run % count);
+  MlirValue from = o3_build_index(b, 0);
+  int64_t at = 0;
+  for (int64_t i = 0; i < count;) {
+    o3_tile_t tile = tiles->tile, next;
+    cut_tile(p, at, size + (i < larger), &tile);
+    for (next = tile; i < count && is_cut_alike(&tile, &next); cut_tile(p, at, size + (i < larger), &next))
+      at += size + (i++ < larger);
+    tiles->tile = tile;
+    O3_TRY(build_tiles(tiles, b, tile.pixels, &from, o3_build_index(b, at)));
+  }
+  return NULL;
+}
+
 static o3_status_t build_run(const task_t *task, o3_builder_t *b, o3_tile_t tile, MlirValue block) {
   const emitter_t *self = task->self;
   tiles_t tiles = {task, tile, block};
+  if (self->product.inside) return build_row(&tiles, b, self->run);
   if (self->run >= 0 && self->run <= self->piece) return build_whole_run(&tiles, b, self->run);
   return build_piece(&tiles, b, self);
 }
@@ -512,8 +567,25 @@ static void make_grid(const emitter_t *self, o3_builder_t *b, grid_t *grid) {
   if (piece_first) add_axis(grid, -1, blocks, group);
 }
 
+/* Rows of the window that lie in the image: from low - at, as many as there are until its end. */
+static void cut_rows(task_t *task, o3_builder_t *b) {
+  const o3_blocked_t *p = &task->self->product;
+  const o3_blocked_edge_t *edge = &p->rows;
+  MlirValue taps = o3_build_index(b, p->depth[0].size), zero = o3_build_index(b, 0);
+  task->first_row = zero;
+  task->num_rows = taps;
+  if (!edge->exists) return;
+  MlirValue at = o3_build2(b, "arith.muli", task->ivs[edge->pixel], o3_build_index(b, edge->stride));
+  MlirValue first = o3_build2(b, "arith.subi", o3_build_index(b, edge->low), at);
+  MlirValue end = o3_build2(b, "arith.subi", o3_build_index(b, edge->low + edge->size), at);
+  task->first_row = o3_build2(b, "arith.maxsi", first, zero);
+  end = o3_build2(b, "arith.minsi", end, taps);
+  task->num_rows = o3_build2(b, "arith.maxsi", o3_build2(b, "arith.subi", end, task->first_row), zero);
+}
+
 static o3_status_t build_task(task_t *task, o3_builder_t *b) {
   emitter_t *self = task->self;
+  if (self->product.inside) cut_rows(task, b);
   bool only_bias = self->bias || self->start == O3_TILE_ZERO;
   for (int i = 0; !only_bias && i < self->num_before; ++i) O3_TRY(build_side(task, b, &self->before[i]));
   O3_TRY(build_blocks(task, b));
@@ -555,6 +627,7 @@ static void read_sizes(emitter_t *self) {
   self->tile = full_tile(self);
   int64_t tiles = LONGEST_PIECE / self->tile.pixels;
   self->piece = self->run >= 0 && self->run <= LONGEST_PIECE ? LONGEST_PIECE : tiles * self->tile.pixels;
+  if (p->inside) self->piece = self->run; /* its tiles are known one by one */
 }
 
 static o3_status_t read_sides(const o3_blocked_t *p, int count, const MlirOperation *ops,
@@ -579,6 +652,11 @@ bool o3_blocked_needs_start(MlirOperation op) {
   return o3_blocked_match(op, &product) && o3_sparse_is_rows(&product.sparse);
 }
 
+const char *o3_blocked_refuse_padding(MlirOperation product, MlirOperation padding) {
+  static _Thread_local o3_blocked_t read;
+  return o3_blocked_match_inside(product, padding, &read);
+}
+
 const char *o3_blocked_refuse_epilogue(MlirOperation op, MlirOperation other) {
   static _Thread_local o3_blocked_t product;
   static _Thread_local o3_blocked_side_t side;
@@ -590,9 +668,13 @@ o3_status_t o3_blocked_emit(o3_pass_env_t *env, MlirModule module, const o3_prod
   static _Thread_local emitter_t self;
   self = (emitter_t){
       .env = env, .module = module, .num_before = kernel->num_before, .num_after = kernel->num_after};
-  if (!o3_blocked_match(kernel->product, &self.product))
-    return o3_status_create(O3_STATUS_INTERNAL, "op '%.*s' is no product in blocks",
-                            O3_STR_ARGS(o3_op_label(kernel->product)));
+  const char *why =
+      mlirOperationIsNull(kernel->padding)
+          ? o3_blocked_match(kernel->product, &self.product) ? NULL : "it is no product in blocks"
+          : o3_blocked_match_inside(kernel->product, kernel->padding, &self.product);
+  if (why)
+    return o3_status_create(O3_STATUS_INTERNAL, "op '%.*s' is in a kernel of blocked products: %s",
+                            O3_STR_ARGS(o3_op_label(kernel->product)), why);
   if (o3_sparse_is_rows(&self.product.sparse)) return o3_sparse_rows_emit(env, module, kernel, &self.product);
   O3_TRY(read_sides(&self.product, kernel->num_before, kernel->before, self.before));
   O3_TRY(read_sides(&self.product, kernel->num_after, kernel->after, self.after));
@@ -605,6 +687,7 @@ o3_status_t o3_blocked_emit(o3_pass_env_t *env, MlirModule module, const o3_prod
   for (int i = 0; i < self.num_after; ++i) o3_nest_flatten(&self.after[i].nest, &b);
   O3_TRY(build(&self, &b));
   mlirOperationDestroy(kernel->product);
+  if (!mlirOperationIsNull(kernel->padding)) mlirOperationDestroy(kernel->padding);
   for (int i = 0; i < kernel->num_before; ++i) mlirOperationDestroy(kernel->before[i]);
   for (int i = 0; i < kernel->num_after; ++i) mlirOperationDestroy(kernel->after[i]);
   return NULL;

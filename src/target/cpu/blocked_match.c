@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "target/cpu/halo.h"
 #include "target/cpu/product.h"
 #include "target/cpu/tile_text.h"
 #include "target/cpu/vector_body.h"
@@ -160,10 +161,9 @@ static bool match_sparse(o3_blocked_t *p) {
   return p->sparse.is_pointwise ? merge_run(p) : run < 0 || o3_nest_step(p->x, run, &p->x_step);
 }
 
-bool o3_blocked_match(MlirOperation op, o3_blocked_t *p) {
+/* All but the joining of loops. */
+static bool match_product(MlirOperation op, o3_blocked_t *p) {
   memset(p, 0, sizeof(*p));
-  if (o3_sparse_match(op, &p->nest, &p->sparse)) return match_sparse(p);
-  p->sparse.lanes = 0;
   if (!o3_nest_read_any(op, &p->nest)) return false;
   const o3_nest_t *nest = &p->nest;
   if (nest->num_inputs != 2 || nest->num_operands != 3 || !o3_product_is_multiply_add(nest) || !is_f32(nest))
@@ -172,9 +172,79 @@ bool o3_blocked_match(MlirOperation op, o3_blocked_t *p) {
   p->lane = p->block = -1;
   p->columns = packed_columns(p->w);
   o3_nest_drop_single_turns(&p->nest);
-  if (!sort_dims(p) || !is_contiguous(p)) return false;
+  return sort_dims(p) && is_contiguous(p);
+}
+
+bool o3_blocked_match(MlirOperation op, o3_blocked_t *p) {
+  memset(p, 0, sizeof(*p));
+  if (o3_sparse_match(op, &p->nest, &p->sparse)) return match_sparse(p);
+  if (!match_product(op, p)) return false;
   merge_depth(p);
   return fits_tile(p) && merge_run(p);
+}
+
+/* ---- Images without their border ---- */
+
+/* More taps would be a tile of many instructions. */
+enum { MAX_TAPS = 16 };
+
+/* X as what the padding reads: position p - low of it for position p of the padded image. */
+static bool read_source(o3_blocked_t *p, const o3_halo_t *halo) {
+  MlirContext context = mlirOperationGetContext(p->nest.op);
+  MlirAffineExpr exprs[O3_IR_MAX_RANK];
+  for (int r = 0; r < halo->rank; ++r) {
+    MlirAffineExpr low = mlirAffineConstantExprGet(context, -halo->lows[r]);
+    exprs[r] = mlirAffineAddExprGet(p->x->all_exprs[r], low);
+  }
+  MlirAffineMap map = mlirAffineMapGet(context, p->nest.num_dims, 0, halo->rank, exprs);
+  return o3_nest_read_operand(halo->from, map, &p->nest.operands[0]);
+}
+
+static int dims_used(const int *dims, int count, MlirAffineExpr expr, int *found) {
+  int used = 0;
+  for (int i = 0; i < count; ++i) {
+    if (!mlirAffineExprIsFunctionOfDim(expr, dims[i])) continue;
+    *found = dims[i];
+    ++used;
+  }
+  return used;
+}
+
+/* Dimension |r| of the source, which ends |tap|'s window. Rows are cut by whole taps: their distance is 1. */
+static bool read_edge(const o3_blocked_t *p, const o3_halo_t *halo, int r, int tap, o3_blocked_edge_t *edge) {
+  MlirAffineExpr expr = p->x->all_exprs[r];
+  int64_t distance;
+  *edge = (o3_blocked_edge_t){.exists = true, .low = halo->lows[r], .size = p->x->sizes[r]};
+  return dims_used(p->pixels.at, p->pixels.count, expr, &edge->pixel) == 1 && edge->size > 0 &&
+         o3_nest_coefficient(expr, edge->pixel, &edge->stride) && edge->stride > 0 &&
+         o3_nest_coefficient(expr, tap, &distance) && distance > 0 &&
+         (edge->pixel == p->pixels.at[p->pixels.count - 1] || distance == 1);
+}
+
+static bool read_edges(o3_blocked_t *p, const o3_halo_t *halo) {
+  for (int r = 0; r < halo->rank; ++r) {
+    int taps[2] = {p->depth[0].dim, p->depth[1].dim}, tap = -1;
+    if (!halo->clamped[r]) continue;
+    if (dims_used(taps, 2, p->x->all_exprs[r], &tap) != 1) return false;
+    if (!read_edge(p, halo, r, tap, tap == taps[0] ? &p->rows : &p->run_edge)) return false;
+  }
+  int run = p->pixels.at[p->pixels.count - 1];
+  return (!p->rows.exists || p->rows.pixel != run) && (!p->run_edge.exists || p->run_edge.pixel == run);
+}
+
+const char *o3_blocked_match_inside(MlirOperation op, MlirOperation padding, o3_blocked_t *p) {
+  o3_halo_t halo;
+  if (!match_product(op, p) || !p->lanewise) return "the product is not depthwise in blocks";
+  if (!o3_halo_read(padding, &halo)) return "its input is no image with a border of zeros";
+  bool windows = p->num_depth == 2 && p->pixels.count && p->depth[1].size <= MAX_TAPS;
+  if (!windows || !read_source(p, &halo) || !read_edges(p, &halo)) return "its window is none of rows";
+  int run = p->pixels.at[p->pixels.count - 1];
+  if (p->nest.sizes[run] < 1) return "the length of its rows is known at run time only";
+  for (int i = 0; i < p->num_depth; ++i)
+    p->depth[i].is_known = o3_nest_step(p->x, p->depth[i].dim, &p->depth[i].step);
+  p->inside = true;
+  bool known = p->depth[0].is_known && p->depth[1].is_known && o3_nest_step(p->x, run, &p->x_step);
+  return known ? NULL : "the rows of its image lie apart by what is known at run time only";
 }
 
 /* ---- Ops around it ---- */

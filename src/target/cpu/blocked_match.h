@@ -20,6 +20,13 @@ typedef struct o3_blocked_depth {
   int64_t step;  /* elements of X */
 } o3_blocked_depth_t;
 
+/* A dimension of an image without its border, in which a window lies at stride * pixel + tap - low. */
+typedef struct o3_blocked_edge {
+  bool exists;
+  int pixel; /* dim */
+  int64_t stride, low, size;
+} o3_blocked_edge_t;
+
 /* The dims of a product, by who uses them. */
 typedef struct o3_blocked {
   o3_nest_t nest;
@@ -33,10 +40,14 @@ typedef struct o3_blocked {
   int64_t x_step;           /* of the run; 0 when there is none */
   int num_depth;
   o3_blocked_depth_t depth[O3_BLOCKED_MAX_DEPTH];
+  bool inside; /* X has no border: windows are cut off where it ends, in rows and along the run */
+  o3_blocked_edge_t rows, run_edge;
   o3_sparse_form_t sparse; /* W holds entries then, and there are no depth and no steps in W */
 } o3_blocked_t;
 
 bool o3_blocked_match(MlirOperation op, o3_blocked_t *product);
+/* The product of what |padding| reads, which makes its first input: NULL, or why that has to be made. */
+const char *o3_blocked_match_inside(MlirOperation op, MlirOperation padding, o3_blocked_t *product);
 
 /* An op on the elements of the product's result. */
 typedef struct o3_blocked_side {

@@ -198,6 +198,10 @@ const char *o3_product_refuse(MlirOperation op) {
   return read_product(op, &nest, &product) ? NULL : "the register-tiled kernel does not take this product";
 }
 
+const char *o3_product_refuse_padding(MlirOperation op, MlirOperation padding) {
+  return o3_blocked_refuse_padding(op, padding);
+}
+
 const char *o3_product_refuse_epilogue(MlirOperation op, MlirOperation other) {
   static _Thread_local o3_nest_t nest;
   static _Thread_local o3_gemm_side_t side;

@@ -30,7 +30,8 @@ static const o3_kernel_support_t KERNELS = {.row_bytes = 64 << 10,
                                             .refuse_epilogue = o3_product_refuse_epilogue,
                                             .winograd = o3_winograd_members,
                                             .channel_blocks = true,
-                                            .refuse_attention = o3_attention_refuse};
+                                            .refuse_attention = o3_attention_refuse,
+                                            .refuse_padding = o3_product_refuse_padding};
 
 /* Caches of a usual server core; schedules for another machine cannot know better. */
 static o3_status_t machine_v3(o3_arena_t *arena, o3_machine_t *machine) {

@@ -118,6 +118,7 @@ bool o3_halo_read(MlirOperation op, o3_halo_t *halo) {
     bool same = self.dims[r] == r || (self.dims[r] < 0 && o3_type_dim(mlirValueGetType(self.to), r) == 1);
     if (!same) return false;
     halo->lows[r] = self.lows[r];
+    halo->clamped[r] = self.clamped[r];
   }
   return mlirAttributeIsAFloat(border) && mlirFloatAttrGetValueDouble(border) == 0;
 }

@@ -15,6 +15,7 @@ typedef struct o3_halo {
   MlirValue from; /* tensor or buffer */
   int rank;
   int64_t lows[O3_IR_MAX_RANK]; /* elements of the border before |from|, along each of its dimensions */
+  bool clamped[O3_IR_MAX_RANK]; /* whether there is a border along it, perhaps an empty one */
 } o3_halo_t;
 
 /* Whether |op|, on tensors or buffers, is one whose dimensions are those of |from|, with a border of zeros.

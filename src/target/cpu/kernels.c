@@ -254,13 +254,20 @@ static bool reduces(MlirOperation op) {
   return found;
 }
 
+/* The op that writes the kernel's own buffer: the product's input with its border. */
+static bool is_padding(const inlined_t *self, MlirOperation op) {
+  MlirValue out = mlirOperationGetOperand(op, mlirOperationGetNumOperands(op) - 1);
+  return self->num_buffers && mlirValueEqual(out, mlirOperationGetResult(self->buffers[0], 0));
+}
+
 static o3_status_t emit_contraction(inlined_t *self) {
   o3_product_kernel_t kernel = {.num_before = 0};
-  if (self->num_buffers)
-    return o3_kernel_internal(self, "a product with an epilogue has no buffer of its own");
+  if (self->num_buffers > 1) return o3_kernel_internal(self, "a product has no buffer but its padded input");
   for (int i = 0; i < self->num_ops; ++i) {
     bool found = !mlirOperationIsNull(kernel.product);
-    if (!found && reduces(self->ops[i])) {
+    if (is_padding(self, self->ops[i])) {
+      kernel.padding = self->ops[i];
+    } else if (!found && reduces(self->ops[i])) {
       kernel.product = self->ops[i];
     } else if (found ? kernel.num_after == 4 : kernel.num_before == 4) {
       return o3_kernel_internal(self, "too many ops around the product");
@@ -271,7 +278,11 @@ static o3_status_t emit_contraction(inlined_t *self) {
     }
   }
   if (mlirOperationIsNull(kernel.product)) return o3_kernel_internal(self, "it has no product");
-  return o3_product_emit(self->env, self->module, &kernel);
+  if (self->num_buffers && mlirOperationIsNull(kernel.padding))
+    return o3_kernel_internal(self, "nothing writes the buffer of its own");
+  O3_TRY(o3_product_emit(self->env, self->module, &kernel));
+  for (int i = 0; i < self->num_buffers; ++i) mlirOperationDestroy(self->buffers[i]);
+  return NULL;
 }
 
 /* The buffers between its ops are parts of the scratch memory. */

@@ -295,8 +295,7 @@ MlirValue o3_nest_address(const o3_nest_t *nest, const o3_nest_operand_t *operan
 
 /* ---- Steps ---- */
 
-/* The coefficient of |dim| in a linear expression; false when it is not linear in it. */
-static bool coefficient(MlirAffineExpr expr, int dim, int64_t *value) {
+bool o3_nest_coefficient(MlirAffineExpr expr, int dim, int64_t *value) {
   *value = 0;
   if (!uses(expr, dim)) return true;
   if (mlirAffineExprIsADim(expr)) {
@@ -308,11 +307,11 @@ static bool coefficient(MlirAffineExpr expr, int dim, int64_t *value) {
   MlirAffineExpr lhs = mlirAffineBinaryOpExprGetLHS(expr), rhs = mlirAffineBinaryOpExprGetRHS(expr);
   int64_t l, r;
   if (add) {
-    bool linear = coefficient(lhs, dim, &l) && coefficient(rhs, dim, &r);
+    bool linear = o3_nest_coefficient(lhs, dim, &l) && o3_nest_coefficient(rhs, dim, &r);
     if (linear) *value = l + r;
     return linear;
   }
-  if (!mlirAffineExprIsAConstant(rhs) || !coefficient(lhs, dim, &l)) return false;
+  if (!mlirAffineExprIsAConstant(rhs) || !o3_nest_coefficient(lhs, dim, &l)) return false;
   return !__builtin_mul_overflow(l, mlirAffineConstantExprGetValue(rhs), value);
 }
 
@@ -321,7 +320,7 @@ bool o3_nest_step(const o3_nest_operand_t *operand, int dim, int64_t *step) {
   for (int r = 0; r < operand->num_terms; ++r) {
     int64_t factor, part;
     if (!uses(operand->exprs[r], dim)) continue;
-    if (!coefficient(operand->exprs[r], dim, &factor) || operand->strides[r] < 0) return false;
+    if (!o3_nest_coefficient(operand->exprs[r], dim, &factor) || operand->strides[r] < 0) return false;
     if (__builtin_mul_overflow(factor, operand->strides[r], &part)) return false;
     *step += part;
   }
@@ -331,7 +330,7 @@ bool o3_nest_step(const o3_nest_operand_t *operand, int dim, int64_t *step) {
 bool o3_nest_is_linear(const o3_nest_operand_t *operand, int dim) {
   int64_t factor;
   for (int r = 0; r < operand->num_terms; ++r) {
-    if (operand->exprs[r].ptr && !coefficient(operand->exprs[r], dim, &factor)) return false;
+    if (operand->exprs[r].ptr && !o3_nest_coefficient(operand->exprs[r], dim, &factor)) return false;
   }
   return true;
 }
@@ -340,7 +339,7 @@ MlirValue o3_nest_step_value(const o3_nest_operand_t *operand, int dim, o3_build
   MlirValue step = o3_build_index(b, 0);
   for (int r = 0; r < operand->num_terms; ++r) {
     int64_t factor;
-    if (!uses(operand->exprs[r], dim) || !coefficient(operand->exprs[r], dim, &factor)) continue;
+    if (!uses(operand->exprs[r], dim) || !o3_nest_coefficient(operand->exprs[r], dim, &factor)) continue;
     MlirValue part = o3_build2(b, "arith.muli", o3_build_index(b, factor), operand->stride_values[r]);
     step = o3_build2(b, "arith.addi", step, part);
   }

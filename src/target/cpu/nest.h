@@ -65,6 +65,8 @@ MlirValue o3_nest_own_size(const o3_nest_t *nest, int dim, o3_builder_t *builder
 MlirValue o3_nest_address(const o3_nest_t *nest, const o3_nest_operand_t *operand, o3_builder_t *builder,
                           const MlirValue *ivs);
 
+/* The coefficient of |dim| in a linear expression; false when it is not linear in it. */
+bool o3_nest_coefficient(MlirAffineExpr expr, int dim, int64_t *value);
 /* How far the address moves when |dim| grows by one: true and the number of elements when that is a constant.
  */
 bool o3_nest_step(const o3_nest_operand_t *operand, int dim, int64_t *step);

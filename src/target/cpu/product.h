@@ -13,10 +13,12 @@ bool o3_product_is_multiply_add(const o3_nest_t *nest);
 /* See o3_kernel_support_t. */
 const char *o3_product_refuse(MlirOperation product);
 const char *o3_product_refuse_epilogue(MlirOperation product, MlirOperation op);
+const char *o3_product_refuse_padding(MlirOperation product, MlirOperation op);
 
-/* The ops of a contraction kernel, on buffers: all write the same one. */
+/* The ops of a contraction kernel, on buffers: all but the padding write the same one. */
 typedef struct o3_product_kernel {
   MlirOperation product;
+  MlirOperation padding; /* would make the first input, of which there is none then; null without one */
   int num_before, num_after;
   MlirOperation before[4]; /* what the sums start at */
   MlirOperation after[4];  /* what is done with each sum */

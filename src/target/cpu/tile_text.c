@@ -14,6 +14,7 @@ typedef struct writer {
   const o3_tile_t *tile;
   int vectors; /* of a pixel */
   int next;    /* number of the next name */
+  int *summed; /* for each sum: the turn that it has come to */
 } writer_t;
 
 static int per_block(const o3_tile_t *tile) { return tile->width / tile->lanes; }
@@ -27,6 +28,9 @@ char *o3_tile_name(const o3_tile_t *tile) {
                    tile->masked ? "_masked" : "", tile->pixels, tile->blocks * tile->width);
   if (tile->depth) o3_strbuf_printf(&name, "_d%d", tile->depth);
   o3_strbuf_printf(&name, "_s%lld_u%d", (long long)tile->x_step, tile->unroll);
+  if (tile->taps)
+    o3_strbuf_printf(&name, "_t%lld_%lldto%lld", (long long)tile->tap_step, (long long)tile->first,
+                     (long long)tile->end);
   if (name.failed) o3_strbuf_deinit(&name);
   return name.text;
 }
@@ -196,12 +200,22 @@ static void load_weights(writer_t *w, int u) {
   }
 }
 
+/* Of a lanewise tile: where tap |u| of pixel |p| lies in X. */
+static int64_t x_offset(const writer_t *w, int u, int p) {
+  return p * w->tile->x_step + u * w->tile->tap_step;
+}
+
+static bool is_outside(const writer_t *w, int u, int p) {
+  int64_t at = x_offset(w, u, p);
+  return w->tile->taps && (at < w->tile->first || at >= w->tile->end);
+}
+
 /* %xv<u>_<p>_<v>: what is multiplied by vector v of the weights. */
 static void load_pixel(writer_t *w, int u, int p) {
   int lanes = w->tile->lanes;
   for (int v = 0; v < w->vectors; ++v) {
     if (w->tile->lanewise) {
-      int at = add_constant(w, "xk", p * w->tile->x_step + v * lanes);
+      int at = add_constant(w, "xk", x_offset(w, u, p) + v * lanes);
       o3_strbuf_printf(w->text, "%%xv%d_%d_%d = vector.load %%X[%%t%d] : memref<?xf32>, vector<%dxf32>\n", u,
                        p, v, at, lanes);
     } else if (v == 0) {
@@ -214,23 +228,40 @@ static void load_pixel(writer_t *w, int u, int p) {
   }
 }
 
+/* Sum |i| after as many turns as it has taken part in. */
+static void name_sum(writer_t *w, int i) {
+  if (w->summed[i]) o3_strbuf_printf(w->text, "%%s%d_%d", w->summed[i], i);
+  if (!w->summed[i]) o3_strbuf_printf(w->text, "%%k_%d", i);
+}
+
+static void yield_sums(writer_t *w) {
+  o3_strbuf_puts(w->text, "scf.yield ");
+  for (int i = 0; i < count(w); ++i) {
+    if (i) o3_strbuf_puts(w->text, ", ");
+    name_sum(w, i);
+  }
+  o3_strbuf_puts(w->text, " : ");
+  list_types(w);
+  o3_strbuf_puts(w->text, "\n");
+}
+
 static void multiply(writer_t *w, int u) {
   for (int p = 0; p < w->tile->pixels; ++p) {
+    if (is_outside(w, u, p)) continue;
     load_pixel(w, u, p);
     for (int v = 0; v < w->vectors; ++v) {
       int i = p * w->vectors + v;
       o3_strbuf_printf(w->text, "%%s%d_%d = vector.fma %%xv%d_%d", u + 1, i, u, p);
       if (w->tile->lanewise) o3_strbuf_printf(w->text, "_%d", v);
       o3_strbuf_printf(w->text, ", %%wv%d_%d, ", u, v);
-      if (u) o3_strbuf_printf(w->text, "%%s%d_%d", u, i);
-      if (!u) o3_strbuf_printf(w->text, "%%k_%d", i);
+      name_sum(w, i);
       o3_strbuf_printf(w->text, " : vector<%dxf32>\n", w->tile->lanes);
+      w->summed[i] = u + 1;
     }
   }
 }
 
 static void loops(writer_t *w) {
-  char last[16];
   open_loop(w, "i2", "n2", "c1", "init#");
   o3_strbuf_puts(w->text, "%x2m = arith.muli %i2, %s2 : index\n%x2 = arith.addi %x, %x2m : index\n");
   open_loop(w, "i1", "n1", "c1", "i2_");
@@ -250,8 +281,7 @@ static void loops(writer_t *w) {
     load_weights(w, u);
     multiply(w, u);
   }
-  snprintf(last, sizeof(last), "s%d_", w->tile->unroll);
-  yield(w, last);
+  yield_sums(w);
   o3_strbuf_puts(w->text, "}\n");
   static const char *const RESULTS[] = {"r_k#", "r_i0#", "r_i1#"};
   for (int i = 0; i < 3; ++i) {
@@ -260,9 +290,24 @@ static void loops(writer_t *w) {
   }
 }
 
+/* Over the window's rows; a row of the weights are its taps. */
+static void row_loop(writer_t *w) {
+  open_loop(w, "k", "n1", "c1", "init#");
+  o3_strbuf_puts(w->text,
+                 "%x1m = arith.muli %k, %s1 : index\n%xk = arith.addi %x, %x1m : index\n"
+                 "%others = arith.subi %c, %c1 : index\n%qk = arith.muli %k, %others : index\n"
+                 "%qw = arith.muli %qk, %width : index\n%w_turn = arith.addi %w, %qw : index\n");
+  weight_pointers(w);
+  for (int u = 0; u < w->tile->taps; ++u) {
+    load_weights(w, u);
+    multiply(w, u);
+  }
+  yield_sums(w);
+  o3_strbuf_puts(w->text, "}\n");
+}
+
 /* Over the entries; the loop over an entry's inputs is the dense tiles'. */
 static void sparse_loops(writer_t *w) {
-  char last[16];
   open_loop(w, "e", "n1", "c1", "init#");
   o3_strbuf_puts(w->text,
                  "%column = memref.load %table[%e] : memref<?xi32>\n"
@@ -291,8 +336,7 @@ static void sparse_loops(writer_t *w) {
     load_weights(w, u);
     multiply(w, u);
   }
-  snprintf(last, sizeof(last), "s%d_", w->tile->unroll);
-  yield(w, last);
+  yield_sums(w);
   o3_strbuf_puts(w->text, "}\n");
   yield(w, "r_k#");
   o3_strbuf_puts(w->text, "}\n");
@@ -319,9 +363,15 @@ static void store(writer_t *w, const char *results) {
 
 char *o3_tile_text(const o3_tile_t *tile) {
   o3_strbuf_t text = O3_STRBUF_INIT;
-  writer_t w = {.text = &text, .tile = tile, .vectors = tile->blocks * per_block(tile)};
+  int vectors = tile->blocks * per_block(tile);
   char *name = o3_tile_name(tile);
-  if (!name) return NULL;
+  int *summed = calloc((size_t)(tile->pixels * vectors), sizeof(*summed));
+  writer_t w = {.text = &text, .tile = tile, .vectors = vectors, .summed = summed};
+  if (!name || !summed) {
+    free(name);
+    free(summed);
+    return NULL;
+  }
   o3_strbuf_printf(
       &text,
       "module {\nfunc.func private @%s(%%X: memref<?xf32>, %%x: index, %%W: memref<?xf32>, %%w: index,\n"
@@ -337,10 +387,13 @@ char *o3_tile_text(const o3_tile_t *tile) {
   start(&w);
   if (tile->depth) {
     sparse_loops(&w);
+  } else if (tile->taps) {
+    row_loop(&w);
   } else {
     loops(&w);
   }
-  store(&w, tile->depth ? "r_e" : "r_i2");
+  free(summed);
+  store(&w, tile->depth ? "r_e" : tile->taps ? "r_k" : "r_i2");
   o3_strbuf_puts(&text, "return\n}\n}\n");
   if (text.failed) o3_strbuf_deinit(&text);
   return text.text;

@@ -26,6 +26,11 @@ typedef struct o3_tile {
   bool masked; /* one block, of which only the lanes below %cols exist in Y and B */
   int width;   /* lanes of a block: O3_BLOCK_LANES, or fewer in sparse tiles */
   int depth;   /* sparse tiles: inputs of an entry; 0 for dense ones */
+  /* Lanewise tiles on an image without its border: all of the window's columns in one turn, as k. */
+  int taps;           /* columns; 0 for other tiles; unroll is the same */
+  int64_t tap_step;   /* elements of X from one to the next */
+  int64_t first, end; /* elements of X before |first| and from |end| on, counted from tap 0 of pixel 0, are
+                         outside of the row and not read */
 } o3_tile_t;
 
 /* A sparse tile (depth > 0; one block) sums the entries %from to %to of sparse weights whose values are W and

@@ -17,6 +17,7 @@
 #include "target/cpu/cpu_ir.h"
 #include "target/cpu/loops.h"
 #include "target/cpu/sparse_rows.h"
+#include "target/cpu/tile_after.h"
 #include "target/cpu/tile_text.h"
 
 enum { MAX_SIDES = 4 };
@@ -31,6 +32,7 @@ typedef struct emitter {
   int64_t run, piece;           /* pixels of the run (-1: known at run time) and of a piece */
   int64_t blocks, last_columns; /* whole and partial ones; columns of the last, 16 for convolutions */
   int num_before, num_after;
+  int num_in_tile; /* of the first ops after: they are part of the tiles */
   o3_blocked_side_t before[MAX_SIDES], after[MAX_SIDES];
   int start;                     /* O3_TILE_ZERO, ... */
   const o3_nest_operand_t *bias; /* of before[0] */
@@ -109,6 +111,8 @@ static o3_status_t add_tile(const emitter_t *self, const o3_tile_t *tile, const 
   O3_TRY_ALLOC(text);
   o3_status_t status = o3_cpu_add_functions(self->module, text, "tile");
   free(text);
+  for (int i = 0; !status && i < self->num_in_tile; ++i)
+    status = o3_tile_after_insert(o3_module_func(self->module, name), tile->lanes, &self->after[i].nest);
   return status;
 }
 
@@ -589,7 +593,7 @@ static o3_status_t build_task(task_t *task, o3_builder_t *b) {
   bool only_bias = self->bias || self->start == O3_TILE_ZERO;
   for (int i = 0; !only_bias && i < self->num_before; ++i) O3_TRY(build_side(task, b, &self->before[i]));
   O3_TRY(build_blocks(task, b));
-  for (int i = 0; i < self->num_after; ++i) O3_TRY(build_side(task, b, &self->after[i]));
+  for (int i = self->num_in_tile; i < self->num_after; ++i) O3_TRY(build_side(task, b, &self->after[i]));
   return NULL;
 }
 
@@ -613,6 +617,16 @@ static o3_status_t build(emitter_t *self, o3_builder_t *b) {
 
 /* ---- The kernel ---- */
 
+/* What needs the sums alone is done before they are stored. */
+static void take_into_tile(emitter_t *self) {
+  for (int i = 0; i < self->num_after; ++i) {
+    const o3_blocked_side_t *side = &self->after[i];
+    if (!side->vectors || !o3_tile_after_fits(&side->nest)) return;
+    self->tile.after = o3_tile_after_hash(self->tile.after, &side->nest);
+    ++self->num_in_tile;
+  }
+}
+
 static void read_sizes(emitter_t *self) {
   const o3_blocked_t *p = &self->product;
   int run = run_dim(p);
@@ -625,6 +639,7 @@ static void read_sizes(emitter_t *self) {
     if (columns % O3_BLOCK_LANES) self->last_columns = columns % O3_BLOCK_LANES;
   }
   self->tile = full_tile(self);
+  take_into_tile(self);
   int64_t tiles = LONGEST_PIECE / self->tile.pixels;
   self->piece = self->run >= 0 && self->run <= LONGEST_PIECE ? LONGEST_PIECE : tiles * self->tile.pixels;
   if (p->inside) self->piece = self->run; /* its tiles are known one by one */

@@ -31,6 +31,7 @@ char *o3_tile_name(const o3_tile_t *tile) {
   if (tile->taps)
     o3_strbuf_printf(&name, "_t%lld_%lldto%lld", (long long)tile->tap_step, (long long)tile->first,
                      (long long)tile->end);
+  if (tile->after) o3_strbuf_printf(&name, "_a%llx", (unsigned long long)tile->after);
   if (name.failed) o3_strbuf_deinit(&name);
   return name.text;
 }

@@ -31,6 +31,7 @@ typedef struct o3_tile {
   int64_t tap_step;   /* elements of X from one to the next */
   int64_t first, end; /* elements of X before |first| and from |end| on, counted from tap 0 of pixel 0, are
                          outside of the row and not read */
+  uint64_t after;     /* of what is done with the sums before they are stored (tile_after.h); 0: nothing */
 } o3_tile_t;
 
 /* A sparse tile (depth > 0; one block) sums the entries %from to %to of sparse weights whose values are W and

@@ -33,6 +33,7 @@ enum { LANES = O3_BLOCK_LANES };
 typedef struct plan {
   int64_t chunk;              /* tiles whose products are on the stack at a time */
   int pixels;                 /* tiles of a register tile; divides chunk */
+  int whole;                  /* the same for a chunk that is full */
   int64_t tiles;              /* of all images; -1 when known only at run time */
   int64_t panel;              /* tiles whose transformed input is there at a time; a multiple of chunk */
   int64_t point_step, blocks; /* floats of V from a point to the next; blocks of channels */
@@ -56,17 +57,19 @@ static int64_t weight_dim(MlirOperation product, int dim) {
   return o3_type_dim(mlirValueGetType(mlirOperationGetOperand(product, 1)), dim);
 }
 
-/* With 32 registers a chunk of known size is one register tile. */
+/* With 32 registers a full chunk is one register tile; one that is not full, where the number of tiles is
+ * known only at run time, several small ones. */
 static void plan_chunk(const o3_machine_t *machine, int64_t tiles, plan_t *plan) {
-  enum { WIDE = 28, WIDE_HALF = 14, NARROW = 24, NARROW_PIXELS = 6, SMALL_PIXELS = 2 };
+  enum { WIDE = 28, PART = 8, NARROW = 24, NARROW_PIXELS = 6, SMALL_PIXELS = 2 };
   bool wide = machine->vector_registers >= 32, half = machine->vector_bytes * 2 == LANES * 4;
   if (wide && tiles > 0) {
     plan->chunk = divide_up(tiles, divide_up(tiles, WIDE));
-    plan->pixels = (int)plan->chunk;
+    plan->pixels = plan->whole = (int)plan->chunk;
     return;
   }
-  plan->pixels = wide ? WIDE_HALF : half ? NARROW_PIXELS : SMALL_PIXELS;
-  plan->chunk = wide ? WIDE : NARROW;
+  plan->pixels = wide ? PART : half ? NARROW_PIXELS : SMALL_PIXELS;
+  plan->chunk = NARROW;
+  plan->whole = wide ? NARROW : plan->pixels;
   if (tiles > 0 && tiles < plan->chunk) plan->chunk = divide_up(tiles, plan->pixels) * plan->pixels;
 }
 
@@ -220,6 +223,7 @@ typedef struct task {
   MlirValue block;
   view_t p;
   MlirValue point;
+  int pixels; /* of the register tiles to build */
 } task_t;
 
 static int64_t num_points(const emitter_t *self) { return (int64_t)self->form->points * self->form->points; }
@@ -231,7 +235,7 @@ static o3_status_t call_product(o3_builder_t *b, void *context, MlirValue from, 
   const plan_t *plan = &self->plan;
   const o3_tile_t tile = {.lanes = self->lanes,
                           .blocks = 1,
-                          .pixels = plan->pixels,
+                          .pixels = task->pixels,
                           .x_step = LANES,
                           .unroll = 4,
                           .width = LANES};
@@ -256,17 +260,41 @@ static o3_status_t call_product(o3_builder_t *b, void *context, MlirValue from, 
   return call_function(self, b, o3_tile_name(&tile), o3_tile_text(&tile), O3_TILE_ARGUMENTS, a);
 }
 
-static o3_status_t build_point(o3_builder_t *b, void *context, MlirValue point, const MlirValue *carried,
-                               MlirValue *next) {
-  task_t *task = context;
-  (void)carried, (void)next;
-  task->point = point;
+static o3_status_t build_tiles(task_t *task, o3_builder_t *b, int pixels) {
+  task->pixels = pixels;
   o3_for_t loop = {.lower = o3_build_index(b, 0),
                    .upper = task->count,
-                   .step = o3_build_index(b, task->self->plan.pixels),
+                   .step = o3_build_index(b, pixels),
                    .body = call_product,
                    .context = task};
   return o3_build_for(b, &loop, NULL);
+}
+
+static o3_status_t whole_chunk(o3_builder_t *b, void *context, MlirValue *yields) {
+  task_t *task = context;
+  (void)yields;
+  return build_tiles(task, b, task->self->plan.whole);
+}
+
+static o3_status_t part_of_chunk(o3_builder_t *b, void *context, MlirValue *yields) {
+  task_t *task = context;
+  (void)yields;
+  return build_tiles(task, b, task->self->plan.pixels);
+}
+
+static o3_status_t build_point(o3_builder_t *b, void *context, MlirValue point, const MlirValue *carried,
+                               MlirValue *next) {
+  task_t *task = context;
+  const plan_t *plan = &task->self->plan;
+  (void)carried, (void)next;
+  task->point = point;
+  if (plan->whole == plan->pixels) return whole_chunk(b, task, NULL);
+  MlirValue chunk = o3_build_index(b, plan->chunk);
+  o3_if_t branch = {.condition = o3_build_cmpi(b, O3_CMPI_EQ, task->count, chunk),
+                    .then_body = whole_chunk,
+                    .else_body = part_of_chunk,
+                    .context = task};
+  return o3_build_if(b, &branch, NULL);
 }
 
 /* ---- Output ---- */

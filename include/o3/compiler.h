@@ -42,7 +42,8 @@ typedef struct o3_compile_options {
                          the latter two. Default: the model's base name in the current folder, with the ending
                          that fits what is asked for: .so, or .mlir for |emit| and |stop_after| */
   const char *target; /* "cpu", the default, is this machine; see o3_compile_target */
-  int32_t opt_level;  /* 0..3 */
+  const char *hardware;  /* path of a hardware file, o3_compile_hardware shows one: the CPU to schedule for */
+  int32_t opt_level;     /* 0..3 */
   const char *precision; /* "fp32" (default), or for GPU targets "fp16" or "bf16": products and data in memory
                             in that type, sensitive ops and all arithmetic between in float32 */
   const char *sparse_format; /* "auto" (default) or "dense" */
@@ -110,6 +111,10 @@ const char *o3_compile_code_name(int32_t code);
 /* Names and one-line descriptions, in order; NULL past the end. */
 const char *o3_compile_stage(int32_t index, const char **summary);
 const char *o3_compile_target(int32_t index, const char **summary);
+
+/* What is known of the machine of target |name| (NULL: "cpu"), as a hardware file (JSON), to be free()'d.
+ * NULL: no CPU target has the name, or memory is out. */
+char *o3_compile_hardware(const char *name);
 const char *o3_compile_sparse_format(int32_t index, const char **summary);
 
 const char *o3_compiler_version(void); /* "0.1.0" */

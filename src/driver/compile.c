@@ -11,6 +11,7 @@
 #include "driver/overrides.h"
 #include "fuse/fuse.h"
 #include "import/import.h"
+#include "schedule/hardware.h"
 
 typedef o3_compilation_t compilation_t;
 
@@ -41,6 +42,7 @@ static o3_status_t set_up(compilation_t *c, const o3_compile_options_t *options)
   O3_TRY(o3_context_create(&c->context));
   O3_TRY(o3_weights_create(c->context, &c->weights));
   O3_TRY(c->plan.target->machine(c->arena, &c->machine));
+  if (options->hardware) O3_TRY(o3_hardware_read(options->hardware, &c->machine));
   c->env = (o3_pass_env_t){.context = c->context,
                            .arena = c->arena,
                            .weights = c->weights,

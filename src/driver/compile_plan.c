@@ -1,12 +1,14 @@
 /* All that a user may have got wrong is found here, before the first second of work. */
 #include <llvm-c/Core.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "driver/compilation.h"
 #include "driver/sparse_format.h"
 #include "package/descriptor.h"
+#include "schedule/hardware.h"
 
 static o3_status_t invalid(const char *text) {
   return o3_status_create(O3_STATUS_INVALID_ARGUMENT, "%s", text);
@@ -152,6 +154,16 @@ static o3_status_t plan_precision(o3_plan_t *plan) {
                           name, plan->target->name);
 }
 
+/* A hardware file is of one CPU. */
+static o3_status_t check_hardware(const o3_target_t *target) {
+  char *text = target->codes ? NULL : o3_compile_hardware(target->name);
+  bool takes = text != NULL;
+  free(text);
+  return takes ? NULL
+               : o3_status_create(O3_STATUS_INVALID_ARGUMENT,
+                                  "target '%s' takes no hardware file: it is not one CPU", target->name);
+}
+
 static o3_status_t plan_target(o3_plan_t *plan) {
   const o3_compile_options_t *options = plan->options;
   if (options->opt_level < 0 || options->opt_level > 3)
@@ -162,6 +174,7 @@ static o3_status_t plan_target(o3_plan_t *plan) {
   O3_TRY(o3_target_find(options->target ? options->target : o3_target_at(0)->name, &plan->target));
   O3_TRY(plan_precision(plan));
   O3_TRY(check_sparse_on_gpu(plan));
+  if (options->hardware) O3_TRY(check_hardware(plan->target));
   O3_TRY(o3_sparse_format_check(options->sparse_format ? options->sparse_format : "auto"));
   plan->prefix = options->symbol_prefix ? options->symbol_prefix : "o3";
   return o3_symbol_prefix_check(plan->prefix);
@@ -221,6 +234,20 @@ const char *o3_compile_target(int32_t index, const char **summary) {
   if (!target) return NULL;
   *summary = target->summary;
   return target->name;
+}
+
+char *o3_compile_hardware(const char *name) {
+  const o3_target_t *target;
+  o3_machine_t machine = {0};
+  char *text = NULL;
+  o3_arena_t *arena = o3_arena_create();
+  if (!arena) return NULL;
+  o3_status_t status = o3_target_find(name ? name : o3_target_at(0)->name, &target);
+  if (!status) status = target->machine(arena, &machine);
+  if (!status && !machine.gpu) text = o3_hardware_print(&machine);
+  o3_status_destroy(status);
+  o3_arena_destroy(arena);
+  return text;
 }
 
 const char *o3_compiler_version(void) { return O3_VERSION; }

@@ -51,6 +51,7 @@ typedef struct o3_machine {
   const char *llvm_features; /* "+avx2,+fma,..." */
   int vector_bytes;          /* widest vector register that code should use: 16, 32 or 64 */
   int vector_registers;
+  int cores; /* that run a session's threads */
   int64_t l1_bytes, l2_bytes, l3_bytes;
   const o3_kernel_support_t *kernels;
   const struct o3_gpu *gpu; /* schedule/gpu.h: the card that kernels run on, the rest is its host; or NULL */

@@ -78,6 +78,15 @@ static int print_version(void) {
   return EXIT_SUCCESS;
 }
 
+static int print_hardware(const char *target) {
+  char *text = o3_compile_hardware(target);
+  if (text) fputs(text, stdout);
+  if (!text) fprintf(stderr, "o3c: error: there is no CPU target '%s' to print\n", target ? target : "cpu");
+  bool printed = text && !fflush(stdout);
+  free(text);
+  return printed ? EXIT_SUCCESS : EXIT_FAILED;
+}
+
 static int usage_error(o3_status_t status) {
   bool usage = o3_status_code(status) != O3_STATUS_OUT_OF_MEMORY;
   fprintf(stderr, "o3c: error: %s%s\n", o3_status_message(status), usage ? "; o3c --help tells more" : "");
@@ -87,6 +96,7 @@ static int usage_error(o3_status_t status) {
 
 static int run(o3c_options_t *options) {
   if (options->version) return print_version();
+  if (options->print_hardware) return print_hardware(options->compile.target);
   if (!options->help) return compile(options);
   o3c_help_print(stdout);
   return EXIT_SUCCESS;

@@ -132,7 +132,7 @@ static o3_status_t take_positional(o3c_options_t *options, int argc, char **argv
                               argv[i]);
     options->compile.model = argv[i];
   }
-  bool asks = options->help || options->version;
+  bool asks = options->help || options->version || options->print_hardware;
   if (!asks && !options->compile.model)
     return o3_status_create(O3_STATUS_INVALID_ARGUMENT, "no model is given");
   return NULL;

@@ -10,7 +10,7 @@
 
 typedef struct o3c_options {
   o3_compile_options_t compile; /* points into argv and the arena */
-  bool timing, json, verbose, quiet, help, version;
+  bool timing, json, verbose, quiet, help, version, print_hardware;
 } o3c_options_t;
 
 /* INVALID_ARGUMENT, which is a usage error, says what is wrong. */

@@ -34,7 +34,7 @@ typedef struct contract {
 
 /* Rows of a block: all, unless that leaves threads without work; B is packed anew for each block of rows. */
 static int64_t rows_of_block(const o3_gemm_product_t *p, const o3_gemm_shape_t *shape) {
-  enum { TASKS = 16, LEAST = 64, UNKNOWN = 256 };
+  enum { LEAST = 64, UNKNOWN = 256 };
   int64_t tasks = 1, rows = p->nest->sizes[p->rows.at[0]], columns = 1;
   for (int i = 0; i < p->columns.count; ++i) {
     int64_t size = p->nest->sizes[p->columns.at[i]];
@@ -46,7 +46,7 @@ static int64_t rows_of_block(const o3_gemm_product_t *p, const o3_gemm_shape_t *
   }
   tasks *= (columns + shape->columns - 1) / shape->columns;
   if (rows < 0) return UNKNOWN;
-  int64_t pieces = tasks >= TASKS || tasks == 0 ? 1 : (TASKS + tasks - 1) / tasks;
+  int64_t pieces = tasks >= shape->tasks || tasks == 0 ? 1 : (shape->tasks + tasks - 1) / tasks;
   int64_t block = (rows + pieces - 1) / pieces;
   block = block < LEAST ? LEAST : block;
   return (block + shape->rows - 1) / shape->rows * shape->rows;

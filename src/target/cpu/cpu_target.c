@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "runtime/compiled.h"
+#include "schedule/peaks.h"
 #include "target/cpu/attention.h"
 #include "target/cpu/cpu.h"
 #include "target/cpu/product.h"
@@ -33,13 +34,14 @@ static const o3_kernel_support_t KERNELS = {.row_bytes = 64 << 10,
                                             .refuse_attention = o3_attention_refuse,
                                             .refuse_padding = o3_product_refuse_padding};
 
-/* Caches of a usual server core; schedules for another machine cannot know better. */
+/* Caches of a usual server core, and the fewest cores that share work: more are told by a hardware file. */
 static o3_status_t machine_v3(o3_arena_t *arena, o3_machine_t *machine) {
   (void)arena;
   *machine = (o3_machine_t){.llvm_cpu = "x86-64-v3",
                             .llvm_features = "",
                             .vector_bytes = 32,
                             .vector_registers = 16,
+                            .cores = 2,
                             .l1_bytes = 32 << 10,
                             .l2_bytes = 512 << 10,
                             .l3_bytes = 16 << 20,
@@ -86,6 +88,7 @@ static o3_status_t machine_host(o3_arena_t *arena, o3_machine_t *machine) {
   O3_TRY_ALLOC(machine->llvm_features);
   machine->vector_bytes = avx512 ? 64 : avx2 ? 32 : 16;
   machine->vector_registers = avx512 ? 32 : 16;
+  machine->cores = o3_peaks_cpu_count();
   machine->l1_bytes = cache_bytes(_SC_LEVEL1_DCACHE_SIZE, machine->l1_bytes);
   machine->l2_bytes = cache_bytes(_SC_LEVEL2_CACHE_SIZE, machine->l2_bytes);
   machine->l3_bytes = cache_bytes(_SC_LEVEL3_CACHE_SIZE, machine->l3_bytes);

@@ -21,6 +21,7 @@ o3_gemm_shape_t o3_gemm_shape(const o3_machine_t *machine, int bits) {
   shape.rows = wide ? 8 : machine->vector_bytes >= 32 ? 6 : 4;
   shape.vectors = 2;
   shape.depth = 256;
+  shape.tasks = 8 * machine->cores;
   shape.columns = shape.lanes * shape.vectors * (wide ? 4 : 8);
   return shape;
 }

@@ -10,6 +10,7 @@ typedef struct o3_gemm_shape {
   int lanes;         /* elements of a vector register */
   int rows, vectors; /* the register tile: rows x (vectors * lanes) */
   int depth;         /* K is cut into pieces of at most so many */
+  int tasks;         /* that keep all cores busy, whatever each takes */
   int columns;       /* a task's columns, a multiple of vectors * lanes; its packed B has depth * columns */
 } o3_gemm_shape_t;
 

@@ -1,0 +1,55 @@
+# Hardware files: what is printed is taken again; what is wrong is named.
+cat >m.mlir <<'M'
+func.func @main(%x: tensor<300x64xf32> {o3.name = "x"}, %w: tensor<64x32xf32> {o3.name = "w"})
+    -> (tensor<300x32xf32> {o3.name = "y"}) {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<300x32xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<300x32xf32>) -> tensor<300x32xf32>
+  %y = linalg.matmul ins(%x, %w : tensor<300x64xf32>, tensor<64x32xf32>) outs(%f : tensor<300x32xf32>) -> tensor<300x32xf32>
+  return %y : tensor<300x32xf32>
+}
+M
+run 0 "$O3C" --print-hardware --target x86-64-v4
+out_is '{
+  "kind": "cpu",
+  "cores": 2,
+  "vector_bytes": 64,
+  "vector_registers": 32,
+  "l1_bytes": 32768,
+  "l2_bytes": 1048576,
+  "l3_bytes": 16777216
+}'
+cp "$CASE_TMP/stdout" v4.json
+run 0 "$O3C" --print-hardware
+python3 - "$CASE_TMP/stdout" <<'P'
+import json, os, sys
+figures = json.load(open(sys.argv[1]))
+assert figures["kind"] == "cpu" and figures["cores"] == len(os.sched_getaffinity(0)), figures
+P
+run 1 "$O3C" --print-hardware --target none
+err_is "o3c: error: there is no CPU target 'none' to print"
+# The same figures give the same code; others do not.
+run 0 "$O3C" m.mlir -q -O1 --target x86-64-v4 -o plain.o
+run 0 "$O3C" m.mlir -q -O1 --target x86-64-v4 --hardware v4.json -o same.o
+cmp plain.o same.o
+echo '{"kind": "cpu", "cores": 64, "vector_bytes": 32, "vector_registers": 16}' >other.json
+run 0 "$O3C" m.mlir -q -O1 --target x86-64-v4 --hardware other.json --emit llvm -o other.mlir
+grep -q 'vector<8xf32>' other.mlir || fail "no vectors of 32 bytes"
+grep -q 'vector<16xf32>' other.mlir && fail "vectors of 64 bytes"
+wrong() {
+  echo "$2" >wrong.json
+  run 1 "$O3C" m.mlir --target x86-64-v3 --hardware wrong.json -o wrong.so
+  err_is "o3c: error: hardware file 'wrong.json'$1"
+  [ ! -e wrong.so ] || fail "an output was written"
+}
+wrong " is no JSON" "{"
+wrong ": 'kind' must be \"cpu\", of a JSON object" '{"kind": "gpu"}'
+wrong ": 'sockets' is no key of it; o3c --print-hardware shows them" '{"kind": "cpu", "sockets": 2}'
+wrong ": 'cores' must be an integer from 1 to 1024" '{"kind": "cpu", "cores": 0.5}'
+wrong ": 'l2_bytes' must be an integer from 65536 to 1073741824" '{"kind": "cpu", "l2_bytes": "1M"}'
+wrong ": 'vector_bytes' is 64, it must be 16, 32 or 64 and at most the target's 32" '{"kind": "cpu", "vector_bytes": 64}'
+wrong ": 'vector_registers' is 32, it must be 16 or 32 and at most the target's 16" '{"kind": "cpu", "vector_registers": 32}'
+run 1 "$O3C" m.mlir --target x86-64 --hardware v4.json
+err_is "o3c: error: target 'x86-64' takes no hardware file: it is not one CPU"
+run 1 "$O3C" m.mlir --hardware missing.json
+err_has "missing.json"

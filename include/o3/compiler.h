@@ -46,7 +46,9 @@ typedef struct o3_compile_options {
   int32_t opt_level;     /* 0..3 */
   const char *precision; /* "fp32" (default), or for GPU targets "fp16" or "bf16": products and data in memory
                             in that type, sensitive ops and all arithmetic between in float32 */
-  const char *sparse_format; /* "auto" (default) or "dense" */
+  const char
+      *sparse_format; /* "auto" (default), "dense", ...; see o3_compile_sparse_format. Heeded at level 3 */
+  const char *sparse_config; /* a file of lines "GLOB FORMAT": formats of the nodes whose names match */
   int32_t no_fusion;         /* not 0: ops of different nodes of the model file do not become one kernel */
   const char *symbol_prefix; /* "o3": the library's function is o3_model; a C identifier */
   int32_t num_dims;
@@ -64,7 +66,9 @@ typedef struct o3_compile_options {
   const char *dump_dir;     /* write NN-stage.mlir after every stage, and weights.o3w; made when absent */
   const char *print_before; /* a pass's name or "all": print the module to stderr before it */
   const char *print_after;  /* the same, after it */
-  int32_t explain; /* not 0: print to stderr what the kernels are made of and why they end where they do */
+  int32_t explain;    /* not 0: print to stderr which weights are sparse, what the kernels are made of and why
+                         they    end where they do */
+  const char *report; /* write which format each weight got, and why, to this file as JSON; level 3 */
 
   /* Called when a stage starts; |index| counts from 0, |count| is the number of stages that will run. */
   void (*progress)(void *context, const char *stage, int32_t index, int32_t count);

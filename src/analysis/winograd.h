@@ -30,7 +30,8 @@ typedef struct o3_winograd_layer {
 } o3_winograd_layer_t;
 
 typedef struct o3_winograd_choice {
-  int tile; /* 0: the direct convolution is faster */
+  int tile;    /* 0: the direct convolution is faster */
+  double gain; /* time of the direct convolution over that of this one; at least 1 */
   char reason[O3_WINOGRAD_REASON];
 } o3_winograd_choice_t;
 

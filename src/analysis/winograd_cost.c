@@ -95,7 +95,7 @@ void o3_winograd_choose(const o3_winograd_layer_t *layer, const o3_machine_t *ma
   double size = tiles(ASSUMED_CHANNELS_BY_SIZE, (int)layer->channels);
   const sizes_t s = {assumed(layer->images, ASSUMED_IMAGES), assumed(layer->height, size),
                      assumed(layer->width, size), (double)layer->channels, (double)layer->outputs};
-  *choice = (o3_winograd_choice_t){.tile = 0};
+  *choice = (o3_winograd_choice_t){.tile = 0, .gain = 1};
   if (s.images * s.height * s.width <= 0) {
     snprintf(choice->reason, sizeof(choice->reason), "direct: there are no pixels");
     return;
@@ -110,6 +110,7 @@ void o3_winograd_choose(const o3_winograd_layer_t *layer, const o3_machine_t *ma
   }
   if (best < direct) {
     choice->tile = nearest;
+    choice->gain = direct / best;
     explain_winograd(&s, choice, direct / best);
   } else {
     explain_direct(&s, choice, nearest, best / direct);

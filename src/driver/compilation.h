@@ -2,6 +2,7 @@
 #ifndef O3_DRIVER_COMPILATION_H
 #define O3_DRIVER_COMPILATION_H
 
+#include "analysis/sparse_choice.h"
 #include "driver/pass_run.h"
 #include "o3/compiler.h"
 #include "package/package.h"
@@ -46,7 +47,8 @@ typedef struct o3_compilation {
   o3_machine_t machine;
   o3_pass_env_t env;
   o3_pass_runner_t runner;
-  o3_interface_t interface; /* empty until it is known */
+  o3_sparse_report_t sparse_report; /* filled by the rewrite stage */
+  o3_interface_t interface;         /* empty until it is known */
   o3_workspace_t *workspace;
   int num_objects;
   o3_artifact_t objects[O3_TARGET_MAX_CODES];

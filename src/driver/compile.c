@@ -9,6 +9,8 @@
 #include "driver/dump.h"
 #include "driver/evaluate.h"
 #include "driver/overrides.h"
+#include "driver/sparse_config.h"
+#include "driver/sparse_report.h"
 #include "fuse/fuse.h"
 #include "import/import.h"
 #include "schedule/hardware.h"
@@ -50,9 +52,12 @@ static o3_status_t set_up(compilation_t *c, const o3_compile_options_t *options)
                            .machine = &c->machine,
                            .sparse_format = options->sparse_format,
                            .precision = c->plan.precision,
+                           .sparse_report = &c->sparse_report,
                            .no_fusion = options->no_fusion != 0,
                            .evaluate = o3_evaluate};
+  c->sparse_report.rows = o3_ptr_vec(c->arena);
   O3_TRY(o3_overrides_apply(c->arena, options, &c->env));
+  if (options->sparse_config) O3_TRY(o3_sparse_config_read(options->sparse_config, &c->env));
   c->runner = (o3_pass_runner_t){.env = &c->env,
                                  .target = c->plan.target,
                                  .print_before = options->print_before,
@@ -220,6 +225,15 @@ static o3_status_t explain_kernels(const compilation_t *c) {
   return NULL;
 }
 
+/* What the rewrite stage has decided on weights. */
+static o3_status_t report_weights(const compilation_t *c) {
+  const o3_compile_options_t *options = c->plan.options;
+  if (options->opt_level < 3) return NULL;
+  if (options->explain) o3_sparse_report_print(stderr, &c->sparse_report);
+  return options->report ? o3_sparse_report_write(options->report, c->plan.model_name, &c->sparse_report)
+                         : NULL;
+}
+
 static o3_status_t run_stage(compilation_t *c, o3_stage_t stage) {
   double start = o3_clock_ms();
   report_progress(c, stage);
@@ -229,6 +243,7 @@ static o3_status_t run_stage(compilation_t *c, o3_stage_t stage) {
     O3_TRY(package(c));
   } else {
     O3_TRY(run_passes(c, stage));
+    if (stage == O3_STAGE_REWRITE) O3_TRY(report_weights(c));
     if (stage == O3_STAGE_FUSE && c->plan.options->explain) O3_TRY(explain_kernels(c));
     O3_TRY(dump_module(c, stage));
   }

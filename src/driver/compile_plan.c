@@ -127,6 +127,19 @@ static o3_status_t plan_output(o3_arena_t *arena, o3_plan_t *plan) {
 
 /* ---- Everything ---- */
 
+/* Below level 3 nobody looks at zeros: what would be ignored is refused. */
+static o3_status_t check_sparse_level(const o3_compile_options_t *options) {
+  const char *format = options->sparse_format ? options->sparse_format : "auto";
+  if (options->opt_level >= 3) return NULL;
+  if (options->sparse_config || options->report)
+    return o3_status_create(O3_STATUS_INVALID_ARGUMENT, "%s needs opt level 3, it is %d",
+                            options->sparse_config ? "a sparse configuration" : "a report on sparse weights",
+                            options->opt_level);
+  if (!strcmp(format, "auto") || !strcmp(format, "dense")) return NULL;
+  return o3_status_create(O3_STATUS_INVALID_ARGUMENT, "sparse format '%s' needs opt level 3, it is %d",
+                          format, options->opt_level);
+}
+
 /* Nothing would come of it, which a user who asks for a format should know. */
 static o3_status_t check_sparse_on_gpu(const o3_plan_t *plan) {
   const char *format = plan->options->sparse_format;
@@ -212,6 +225,7 @@ static o3_status_t check_codes(const o3_plan_t *plan) {
 o3_status_t o3_plan_make(o3_arena_t *arena, const o3_compile_options_t *options, o3_plan_t *plan) {
   *plan = (o3_plan_t){.options = options};
   O3_TRY(plan_target(plan));
+  O3_TRY(check_sparse_level(options));
   O3_TRY(plan_model(arena, plan));
   O3_TRY(plan_stages(plan));
   O3_TRY(plan_output(arena, plan));

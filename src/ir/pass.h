@@ -18,6 +18,11 @@ typedef struct o3_shape_override {
   int64_t sizes[O3_IR_MAX_RANK]; /* -1 leaves the dimension as it is */
 } o3_shape_override_t;
 
+/* A line of --sparse-config: the sparse format of the nodes whose names match a shell pattern. */
+typedef struct o3_sparse_override {
+  const char *glob, *format;
+} o3_sparse_override_t;
+
 /* What kernels a target has emitters for; the fuse stage asks before it makes one. The ops are linalg.generic
  * on tensors; the answer is the reason why not, a static text, or NULL. */
 enum { O3_KERNEL_MAX_CHAIN = 4 };
@@ -82,6 +87,10 @@ struct o3_pass_env {
   const o3_shape_override_t *shapes;
   const char *sparse_format; /* of --sparse-format; NULL: auto */
   o3_precision_t precision;
+  int num_sparse_overrides;
+  const o3_sparse_override_t *sparse_overrides;
+  struct o3_sparse_report
+      *sparse_report;        /* analysis/sparse_choice.h: where choices are noted; NULL: nowhere */
   o3_evaluate_fn_t evaluate; /* how constants are folded; NULL leaves them */
 };
 

@@ -143,6 +143,19 @@ static MlirValue sparse_op(o3_layout_t *self, const conv_t *conv, const o3_layou
                {"pads", o3_attr_ints(self->context, 4, conv->pads)}, {"encoding", sparse->encoding}));
 }
 
+/* The value that |x| is the first channels of: weights name the channels that they read, so more do no harm,
+ * and the kernel reads a whole value. */
+static MlirValue with_all_channels(MlirValue x) {
+  MlirOperation def = o3_value_def(x);
+  int64_t axis, step;
+  o3_shape_t starts;
+  if (mlirOperationIsNull(def) || !o3_op_is(def, "o3.slice")) return x;
+  if (o3_op_ints(def, "axes", &axis, 1) != 1 || o3_op_ints(def, "steps", &step, 1) != 1) return x;
+  o3_shape_from_attr(o3_op_attr(def, "starts"), &starts);
+  bool first = starts.rank == 1 && axis == 1 && step == 1 && o3_expr_equals_const(starts.dims[0], 0);
+  return first ? mlirOperationGetOperand(def, 0) : x;
+}
+
 /* Compressed rows: steps of larger windows become channels, and dilations are in the columns already. */
 static MlirValue build_plain_sparse(o3_layout_t *self, conv_t conv, const o3_layout_sparse_t *sparse,
                                     const o3_shape_t *y_shape) {
@@ -156,7 +169,7 @@ static MlirValue build_plain_sparse(o3_layout_t *self, conv_t conv, const o3_lay
     memset(conv.pads, 0, sizeof(conv.pads));
     conv.strides[0] = conv.strides[1] = 1;
   }
-  return sparse_op(self, &conv, sparse, conv.x, conv.b, y_shape);
+  return sparse_op(self, &conv, sparse, with_all_channels(conv.x), conv.b, y_shape);
 }
 
 /* The plain result. */

@@ -20,8 +20,8 @@ o3_status_t o3_rewrite_reduce_precision(o3_pass_env_t *env, MlirModule module) O
 /* Computes what depends on constants alone. */
 o3_status_t o3_rewrite_fold_constants(o3_pass_env_t *env, MlirModule module) O3_MUST_USE;
 
-/* Puts the format that the user forces on every product that has a kernel for it. */
-o3_status_t o3_rewrite_sparse_mark(o3_pass_env_t *env, MlirModule module) O3_MUST_USE;
+/* Chooses the sparse format of each constant weight, or obeys the user, and marks the product with it. */
+o3_status_t o3_rewrite_choose_sparse(o3_pass_env_t *env, MlirModule module) O3_MUST_USE;
 
 /* Moves convolutions and what surrounds them to channel-blocked layout, constant matrices to panels. */
 o3_status_t o3_rewrite_layout(o3_pass_env_t *env, MlirModule module) O3_MUST_USE;

@@ -27,6 +27,7 @@ import channel_cases
 import guard_cases
 import numeric_job
 import numeric_row
+import sparse_auto_cases
 import sparse_cases
 import winograd_cases
 
@@ -169,6 +170,7 @@ def main():
         results = run_jobs(chunks(points), seed, options, scratch)
         results.update(guard_cases.run(scratch, options.labels))
         results.update(channel_cases.run(scratch, options.labels, seed))
+        results.update(sparse_auto_cases.run(scratch, options.labels, seed))
         results.update(sparse_cases.run(scratch, options.labels, seed))
         results.update(winograd_cases.run(scratch, options.labels, seed))
     finally:

@@ -170,7 +170,7 @@ static void wrong_options_are_refused(void **state) {
       {{.model = f->model, .target = "pascal"}, unsupported, "pascal"},
       {{.model = f->model, .opt_level = 4}, invalid, "opt level 4 is not one of 0, 1, 2, 3"},
       {{.model = f->model, .threads = -1}, invalid, "-1 threads"},
-      {{.model = f->model, .sparse_format = "nm-2:4"},
+      {{.model = f->model, .opt_level = 3, .sparse_format = "nm-2:4"},
        unsupported,
        "sparse format 'nm-2:4' is not supported yet; supported: auto, dense"},
       {{.model = f->model, .symbol_prefix = "a-b"}, invalid, "symbol prefix 'a-b' is no C identifier"},

@@ -1,0 +1,79 @@
+/* The cost model: what must hold whatever it was calibrated to. */
+#include <string.h>
+
+#include "analysis/sparse_cost.h"
+#include "unit.h"
+
+static o3_sparse_layer_t layer_of(int64_t outputs, int64_t inputs, int64_t columns) {
+  return (o3_sparse_layer_t){.weight = {.is_matmul = true,
+                                        .is_f32 = true,
+                                        .outputs = outputs,
+                                        .channels = inputs,
+                                        .group = 1,
+                                        .window = {1, 1}},
+                             .columns = columns,
+                             .columns_known = true,
+                             .dense_gain = 1,
+                             .moved = 4 * columns * (outputs + inputs)};
+}
+
+static void fewer_entries_cost_less(void **state) {
+  static const int64_t COLUMNS[] = {1, 7, 49, 128, 3136};
+  const o3_sparse_block_t block = {16, 16};
+  (void)state;
+  for (size_t i = 0; i < sizeof(COLUMNS) / sizeof(COLUMNS[0]); ++i) {
+    o3_sparse_layer_t layer = layer_of(256, 512, COLUMNS[i]);
+    double before = 0;
+    for (int64_t entries = 1; entries <= 16 * 32; entries *= 2) {
+      double cost = o3_sparse_cost(&layer, &block, entries);
+      assert_true(cost > before);
+      before = cost;
+    }
+    /* A full matrix gains nothing by being stored in blocks; a fifth of it does. */
+    assert_true(o3_sparse_cost(&layer, &block, 16 * 32) >= o3_sparse_cost_dense(&layer));
+    assert_true(o3_sparse_cost(&layer, &block, 16 * 32 / 5) < o3_sparse_cost_dense(&layer));
+  }
+}
+
+static void smaller_blocks_cost_more(void **state) {
+  o3_sparse_layer_t layer = layer_of(256, 256, 196);
+  const o3_sparse_block_t whole = {16, 16}, column = {16, 1}, small = {4, 4}, odd = {16, 4};
+  (void)state;
+  double cost = o3_sparse_cost(&layer, &whole, 100);
+  assert_true(o3_sparse_cost(&layer, &column, 1600) > cost);
+  assert_true(o3_sparse_cost(&layer, &small, 1600) > o3_sparse_cost(&layer, &column, 1600));
+  /* A block that is not in the table has the rate of one that fits into it. */
+  assert_true(o3_sparse_cost(&layer, &odd, 400) >= cost);
+}
+
+static void bytes_are_those_of_the_arrays(void **state) {
+  o3_sparse_layer_t layer = layer_of(40, 32, 10);
+  const o3_sparse_block_t block = {16, 16}, single = {1, 1};
+  (void)state;
+  assert_int_equal(o3_sparse_bytes_dense(&layer), 40 * 32 * 4);
+  assert_int_equal(o3_sparse_bytes(&layer, &block, 3), 3 * (16 * 16 * 4 + 4) + 4 * 4);
+  assert_int_equal(o3_sparse_bytes(&layer, &single, 7), 7 * 8 + 41 * 4);
+}
+
+static void candidates_are_formats(void **state) {
+  const char *format;
+  int count = 0;
+  (void)state;
+  for (; o3_sparse_candidate(count, &format); ++count) {
+    o3_sparse_format_t parsed;
+    assert_ok(o3_sparse_format_parse(format, &parsed));
+    assert_true(parsed.kind != O3_SPARSE_AUTO && parsed.kind != O3_SPARSE_DENSE);
+  }
+  assert_true(count > 3);
+  assert_false(o3_sparse_candidate(-1, &format));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(fewer_entries_cost_less),
+      cmocka_unit_test(smaller_blocks_cost_more),
+      cmocka_unit_test(bytes_are_those_of_the_arrays),
+      cmocka_unit_test(candidates_are_formats),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

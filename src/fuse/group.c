@@ -321,8 +321,9 @@ static bool take_initial_value(grower_t *self) {
 static void take_padding(grower_t *self) {
   const o3_kernel_support_t *kernels = self->groups->machine->kernels;
   o3_dep_node_t *node = o3_dep_producer(self->groups->graph, mlirOperationGetOperand(self->seed->op, 0));
+  /* Operand 0 of a product that reads its inputs in its body is what the sums start at, which is inside. */
   bool fits = node && kernels->refuse_padding && node->kind == O3_DEP_MAP && node->num_users == 1 &&
-              !node->captured && !self->groups->owner[node->index];
+              !node->captured && !self->groups->owner[node->index] && !self->inside[node->index];
   if (!fits) return;
   const char *why = kernels->refuse_padding(self->seed->op, node->op);
   self->inside[node->index] =

@@ -106,9 +106,9 @@ static o3_code_t session_run(o3_session_t *base, const o3_tensor_t *in, int32_t 
   session->y[0] = (float)session->runs;
 #endif
   ++session->runs;
-  out[0] = (o3_tensor_t){session->y, O3_FLOAT32, 2, {n, 3}};
-  out[1] = (o3_tensor_t){&session->sum, O3_INT64, 0, {0}};
-  out[2] = (o3_tensor_t){session->yes, O3_BOOL, 1, {n}};
+  out[0] = (o3_tensor_t){.data = session->y, .dtype = O3_FLOAT32, .rank = 2, .shape = {n, 3}};
+  out[1] = (o3_tensor_t){.data = &session->sum, .dtype = O3_INT64};
+  out[2] = (o3_tensor_t){.data = session->yes, .dtype = O3_BOOL, .rank = 1, .shape = {n}};
 #ifdef FAKE_LOST
   out[2].data = NULL;
 #endif

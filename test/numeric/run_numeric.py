@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The numeric suite: the rows of rows_*.py, compiled at O0 and O1 and compared with an independent reference.
+"""The numeric suite: the rows of rows_*.py, compiled at O0 to O3 and compared with an independent reference.
 
     run_numeric.py                    everything
     run_numeric.py Conv 'Add [A,B]'   the points whose labels hold one of these
@@ -129,7 +129,7 @@ def take_results(worker, results):
     if found is None:
         if len(points) > 1:
             return [points[:len(points) // 2], points[len(points) // 2:]]
-        results.update({(points[0].label(), level): why for level in numeric_job.LEVELS})
+        results.update({(points[0].label(), level): why for level in numeric_job.levels_of(points[0])})
         return []
     again = {key[0] for key, what in found.items() if isinstance(what, tuple)}
     results.update({key: what for key, what in found.items() if key[0] not in again})

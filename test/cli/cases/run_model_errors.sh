@@ -13,7 +13,7 @@ model_error "invalid model: 'net.so' has no function 'o3_model': it is no compil
   net.so
 run 0 "$O3_RUN" net.so --symbol-prefix net
 fake abi.so -DFAKE_ABI=7
-model_error "invalid model: 'abi.so' has version 7 of the model interface, this o3-run reads 2" abi.so
+model_error "invalid model: 'abi.so' has version 7 of the model interface, this o3-run reads 3" abi.so
 fake feature.so -DFAKE_NO_SESSION
 model_error "unsupported: the model needs the CPU feature avx99, which this machine lacks" feature.so --random
 run 0 "$O3_RUN" feature.so

@@ -119,8 +119,8 @@ static bool read_layer(const o3_pass_env_t *env, MlirOperation op, o3_sparse_lay
       .group = conv ? o3_op_int(op, "group", 1) : 1,
       .window = {rank > 3 ? o3_type_dim(type, 2) : 1, conv ? o3_type_dim(type, rank - 1) : 1}};
   if (conv) {
-    o3_op_ints(op, "strides", layer->weight.steps + 4 - rank, 2);
-    o3_op_ints(op, "dilations", layer->weight.dilations + 4 - rank, 2);
+    o3_op_ints(op, "strides", &layer->weight.steps[4 - rank], 2);
+    o3_op_ints(op, "dilations", &layer->weight.dilations[4 - rank], 2);
   }
   read_sizes(op, conv, layer);
   layer->dense_gain = dense_gain(env, op, &layer->weight);

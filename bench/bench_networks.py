@@ -1,11 +1,13 @@
-"""What is measured: the networks of test/models and a chain that fusion is for, with fixed shapes.
+"""What is measured: the networks of test/models, the same pruned, and a chain that fusion is for, with fixed shapes.
 
 A network is a path and feeds. Whoever runs it gets the same file, whose inputs have the feeds' shapes: an
 ahead-of-time compiler is told what it compiles for, and the others gain by it, too.
 """
 
 import os
+import subprocess
 import sys
+import tempfile
 
 import numpy as np
 import onnx
@@ -19,6 +21,16 @@ from model_builder import Builder
 BUILD = test_networks.BUILD
 # name: rows, columns in, columns out
 CHAINS = {"norm_gelu_matmul_128x768x3072": (128, 768, 3072), "norm_gelu_matmul_2048x1024x4096": (2048, 1024, 4096)}
+
+# name: the network, what o3-prune is told. The digits come pruned.
+PRUNED = {"resnet50_60_16x16": ("resnet50", ["--block", "16x16", "--ratio", "0.6", "--skip-first"]),
+          "resnet50_80_16x16": ("resnet50", ["--block", "16x16", "--ratio", "0.8", "--skip-first"]),
+          "resnet50_90_unstructured": ("resnet50", ["--unstructured", "--ratio", "0.9", "--skip-first"]),
+          "resnet50_95_unstructured": ("resnet50", ["--unstructured", "--ratio", "0.95", "--skip-first"]),
+          "mobilenetv2_75_8x8": ("mobilenetv2", ["--block", "8x8", "--ratio", "0.75", "--kernel", "1x1"]),
+          "mobilenetv2_75_16x1": ("mobilenetv2", ["--block", "16x1", "--ratio", "0.75", "--kernel", "1x1"]),
+          "bert_80_16x16": ("bert", ["--block", "16x16", "--ratio", "0.8", "--ops", "matmul,gemm"])}
+DIGITS = os.path.join(ROOT, "models", "digits")
 
 
 def make_chain(rows, depth, columns):
@@ -35,19 +47,35 @@ def make_chain(rows, depth, columns):
 
 
 def names():
-    return [*test_networks.NETWORKS, *CHAINS]
+    return [*test_networks.NETWORKS, *PRUNED, "digits", *CHAINS]
 
 
 def is_chain(name):
     return name in CHAINS
 
 
+def is_sparse(name):
+    return name in PRUNED or name == "digits"
+
+
+def prune(path, options):
+    with tempfile.TemporaryDirectory(prefix="o3-bench-") as folder:
+        pruned = os.path.join(folder, "pruned.onnx")
+        command = [os.path.join(BUILD, "bin", "o3-prune"), path, *options, "--output", pruned]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        return onnx.load(pruned)
+
+
 def get(name):
     """(model, feeds) of a network, its shapes as in the file."""
     if is_chain(name):
         return make_chain(*CHAINS[name])
-    path, _, feeds = test_networks.NETWORKS[name]
-    return onnx.load(path()), feeds
+    if name == "digits":
+        images = np.load(os.path.join(DIGITS, "test_images.npy"))
+        return onnx.load(os.path.join(DIGITS, "digits_sparse.onnx")), {"image": images[:1, None].astype(np.float32)}
+    base, options = PRUNED.get(name, (name, None))
+    path, _, feeds = test_networks.NETWORKS[base]
+    return prune(path(), options) if options else onnx.load(path()), feeds
 
 
 def fix_shapes(model, feeds):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compiled models against ONNX Runtime and OpenVINO on this processor.
 
-    bench/compare_cpu.py                      all networks at O1, O2 and O3, 1 and 2 threads; some eight minutes
+    bench/compare_cpu.py                      all networks at O1, O2 and O3, 1 and 2 threads; a quarter of an hour
     bench/compare_cpu.py --quick              O3 alone, shortly; a minute or two
     bench/compare_cpu.py resnet50 --threads 1 --levels 3 --no-layers
     bench/compare_cpu.py --write              and write the tables to docs/benchmarks.md
@@ -105,7 +105,7 @@ def builds_of(name, path, levels, symbolic, folder):
     top = max(levels)
     if bench_networks.is_chain(name):
         built.append(Build("unfused", top, path, library("unfused"), ["--no-fusion"]))
-    elif symbolic:
+    elif symbolic and not bench_networks.is_sparse(name):
         path, options = test_networks.NETWORKS[name][0](), test_networks.OPTIONS.get(name, ())
         built.append(Build("symbolic", top, path, library("symbolic"), options))
     return built
@@ -146,7 +146,8 @@ def measure(name, options, openvino, folder):
         times = interleaved([call for _, call in racing], options.seconds)
         rows.append((name, bench_networks.shape_text(feeds), threads, dict(zip([title for title, _ in racing], times))))
     top = max(built, key=lambda build: (build.level, build.title == f"O{build.level}"))
-    layers = bench_layers.rows_of(name, model, feeds, top.library, options.threads) if options.layers else []
+    wanted = options.layers and not bench_networks.is_sparse(name)
+    layers = bench_layers.rows_of(name, model, feeds, top.library, options.threads) if wanted else []
     os.unlink(path)
     return rows, built, layers
 
@@ -177,13 +178,19 @@ def compiler_table(builds):
 def tables(options, rows, builds, layers, peers):
     top = f"O{max(options.levels)}"
     levels = [f"O{level}" for level in options.levels]
-    networks = [row for row in rows if not bench_networks.is_chain(row[0])]
+    sparse = [row for row in rows if bench_networks.is_sparse(row[0])]
+    networks = [row for row in rows if not bench_networks.is_chain(row[0]) and row not in sparse]
     chains = [row for row in rows if bench_networks.is_chain(row[0])]
     against = [(top, peer) for peer in peers]
     text = []
     if networks:
         text += ["## Networks", "Milliseconds of a run. *symbolic*: the highest level, sizes of the file left open.",
                  run_table(networks, [*peers, *levels, *([] if options.quick else ["symbolic"])], against)]
+    if sparse:
+        text += ["## Pruned networks", "The same networks after `o3-prune` (bench/bench_networks.py has its options): "
+                 "all convolutions but the first, the 1x1 layers of MobileNetV2, the products of BERT. O1 and O2 compute "
+                 f"the zeros, {top} takes the format of `--sparse-format auto` for each weight.",
+                 run_table(sparse, [*peers, *levels], [*against, *((top, level) for level in levels if level != top)])]
     if chains:
         text += ["## Fusion", f"LayerNorm, GELU and a product. *unfused*: {top} with `--no-fusion`, one kernel a node.",
                  run_table(chains, [*peers, *levels, "unfused"], [*against, ("unfused", top)])]

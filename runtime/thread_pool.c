@@ -146,12 +146,12 @@ static void gate_close(o3rt_pool_t *pool) {
 }
 
 // Sequentially consistent on both sides: a worker counts itself before the kernel compares the epoch, the
-// caller changes the epoch before it reads the count, so one of them sees the other.
+// caller changes the epoch before it reads the count, so one of them sees the other. Workers that spin move,
+// too, when the caller has come to where they are allowed: they would take turns on one CPU.
 static void announce_job(o3rt_pool_t *pool, int64_t helpers) {
   atomic_fetch_add(&pool->epoch, 1);
-  if (atomic_load(&pool->sleepers) == 0) return;
   keep_workers_off(pool, sched_getcpu());
-  futex_wake(&pool->epoch, helpers);
+  if (atomic_load(&pool->sleepers)) futex_wake(&pool->epoch, helpers);
 }
 
 static uint32_t await_job(o3rt_pool_t *pool, uint32_t seen) {

@@ -91,7 +91,8 @@ typedef struct o3_model_info {
 /* A kernel: what the model does in one piece, made of nodes of the model file. */
 typedef struct o3_kernel_info {
   const char *name; /* "k3_contraction_Conv_5" */
-  const char *kind; /* "contraction", "rows", "elementwise", "movement"; unfused: "reduction", "loop" */
+  const char *kind; /* "contraction", "winograd", "attention", "rows", "elementwise", "movement"; unfused:
+                       "reduction", "loop" */
   int32_t num_nodes;
   const char *const *nodes; /* names in the model file */
 } o3_kernel_info_t;

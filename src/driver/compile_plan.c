@@ -169,7 +169,7 @@ static o3_status_t plan_precision(o3_plan_t *plan) {
 
 /* A hardware file is of one CPU. */
 static o3_status_t check_hardware(const o3_target_t *target) {
-  char *text = target->codes ? NULL : o3_compile_hardware(target->name);
+  char *text = o3_compile_hardware(target->name);
   bool takes = text != NULL;
   free(text);
   return takes ? NULL
@@ -258,7 +258,7 @@ char *o3_compile_hardware(const char *name) {
   if (!arena) return NULL;
   o3_status_t status = o3_target_find(name ? name : o3_target_at(0)->name, &target);
   if (!status) status = target->machine(arena, &machine);
-  if (!status && !machine.gpu) text = o3_hardware_print(&machine);
+  if (!status && !machine.gpu && !target->codes) text = o3_hardware_print(&machine);
   o3_status_destroy(status);
   o3_arena_destroy(arena);
   return text;

@@ -111,6 +111,8 @@ static bool read_layer(const o3_pass_env_t *env, MlirOperation op, o3_sparse_lay
   int rank = o3_type_rank(type);
   if (!mlirTypeIsAF32(o3_type_element(type)) || o3_type_count(type) <= 0) return false;
   if (conv ? rank < 3 || rank > 4 : rank != 2) return false;
+  if (conv && mlirOperationGetNumOperands(op) > 2 && !is_constant(mlirOperationGetOperand(op, 2)))
+    return false;
   layer->weight = (o3_sparse_weight_t){
       .is_matmul = !conv,
       .is_f32 = true,

@@ -277,7 +277,10 @@ static o3_status_t rebuild(shrink_t *self, const o3_channel_relation_t *relation
 }
 
 o3_status_t o3_rewrite_dead_channels(o3_pass_env_t *env, MlirModule module) {
-  MlirBlock body = o3_func_body(o3_module_func(module, "main"));
+  MlirOperation main = o3_module_func(module, "main");
+  if (mlirOperationIsNull(main))
+    return o3_status_create(O3_STATUS_INVALID_MODEL, "the module has no function @main");
+  MlirBlock body = o3_func_body(main);
   o3_channels_t *channels;
   O3_TRY(o3_channels_analyse(env->arena, env->weights, body, &channels));
   shrink_t self = {.env = env,

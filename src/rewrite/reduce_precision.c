@@ -85,9 +85,10 @@ static o3_status_t measure(precision_t *self, MlirOperation constant) {
   for (size_t i = 0; i < bytes / sizeof(float); ++i) {
     float near = rounded(self, data[i]);
     if (isfinite(data[i]) && !isfinite(near))
-      return o3_status_create(O3_STATUS_UNSUPPORTED,
-                              "constant '%.*s' holds %g, which float16 does not (65504 at most): bf16 does",
-                              O3_STR_ARGS(o3_op_label(constant)), (double)data[i]);
+      return o3_status_create(O3_STATUS_UNSUPPORTED, "constant '%.*s' holds %g, which %s",
+                              O3_STR_ARGS(o3_op_label(constant)), (double)data[i],
+                              mlirTypeIsAF16(self->narrow) ? "float16 does not (65504 at most): try bf16"
+                                                           : "bfloat16 rounds to infinity");
     if (!isfinite(data[i])) continue;
     largest = fmax(largest, fabs((double)data[i]));
     error = fmax(error, fabs((double)near - (double)data[i]));
@@ -181,6 +182,8 @@ o3_status_t o3_rewrite_reduce_precision(o3_pass_env_t *env, MlirModule module) {
   MlirOperation main = o3_module_func(module, "main");
   o3_ptr_vec_t ops = o3_ptr_vec(env->arena);
   if (env->precision == O3_PRECISION_FP32) return NULL;
+  if (mlirOperationIsNull(main))
+    return o3_status_create(O3_STATUS_INVALID_MODEL, "the module has no function @main");
   bool half = env->precision == O3_PRECISION_FP16;
   precision_t self = {.env = env,
                       .narrow = half ? mlirF16TypeGet(env->context) : mlirBF16TypeGet(env->context),

@@ -82,9 +82,10 @@ static bool locate_tensor(const Onnx__TensorProto *tensor, located_t *at) {
   if (tensor->n_dims > O3_IR_MAX_RANK) return false;
   *at = (located_t){.tensor = tensor, .rank = (int)tensor->n_dims};
   int64_t stride = 1;
-  for (int i = at->rank; i-- > 0; stride *= at->dims[i]) {
+  for (int i = at->rank; i-- > 0;) {
     at->dims[i] = tensor->dims[i];
     at->strides[i] = stride;
+    if (at->dims[i] < 0 || __builtin_mul_overflow(stride, at->dims[i], &stride)) return false;
   }
   return true;
 }

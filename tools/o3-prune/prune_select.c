@@ -100,11 +100,18 @@ static float score(const prune_layer_t *layer, const unit_t *unit) {
   return isnan(mean) ? INFINITY : mean;
 }
 
+/* At random, but what is zero stays the first to go: it counts. */
+static float rank_unit(const prune_options_t *options, const prune_layer_t *layer, const unit_t *unit,
+                       uint64_t counter) {
+  float own = score(layer, unit);
+  return options->has_seed && own > 0 ? random_score(options->seed, counter) : own;
+}
+
 static void fill_scores(const prune_options_t *options, const prune_layer_t *layer, uint64_t first,
                         float *scores) {
   for (int64_t i = 0; i < layer->units; ++i) {
     unit_t unit = find_unit(&layer->view, &options->pattern, i);
-    scores[i] = options->has_seed ? random_score(options->seed, first + (uint64_t)i) : score(layer, &unit);
+    scores[i] = rank_unit(options, layer, &unit, first + (uint64_t)i);
   }
 }
 
@@ -187,8 +194,7 @@ static void prune_group(const prune_options_t *options, prune_layer_t *layer, ui
   float *copy = scores + options->pattern.b;
   for (int64_t col = 0; col < unit.cols; ++col) {
     unit_t one = {.base = element(&layer->view, &unit, 0, col), .rows = 1, .cols = 1};
-    scores[col] =
-        options->has_seed ? random_score(options->seed, counter + (uint64_t)col) : score(layer, &one);
+    scores[col] = rank_unit(options, layer, &one, counter + (uint64_t)col);
   }
   mark_smallest(scores, copy, unit.cols, unit.cols - options->pattern.a);
   for (int64_t col = 0; col < unit.cols; ++col) {

@@ -308,6 +308,22 @@ static void flatten(attention_t *self, o3_builder_t *b) {
   }
 }
 
+typedef struct ending {
+  const attention_t *self;
+  MlirValue at, row, rows;
+} ending_t;
+
+static o3_status_t build_end(o3_builder_t *b, void *context, MlirValue *yields) {
+  const ending_t *end = context;
+  const attention_t *self = end->self;
+  (void)yields;
+  o3_gemm_call(b, O3_SOFTMAX_END,
+               O3_VALUES(self->sums, o3_build_index(b, 0), self->mixed.c->flat, end->at, end->row, end->rows,
+                         self->width));
+  return NULL;
+}
+
+/* Without keys the result is the empty sum, as it is without fusion, and not divided by one. */
 static o3_status_t build_task(attention_t *self, o3_builder_t *b) {
   MlirValue at, row, zero = o3_build_index(b, 0);
   flatten(self, b);
@@ -321,8 +337,10 @@ static o3_status_t build_task(attention_t *self, o3_builder_t *b) {
                    .body = build_block,
                    .context = self};
   O3_TRY(o3_build_for(b, &keys, NULL));
-  o3_gemm_call(b, O3_SOFTMAX_END, O3_VALUES(self->sums, zero, y, at, row, rows, self->width));
-  return NULL;
+  ending_t end = {self, at, row, rows};
+  o3_if_t any = {
+      .condition = o3_build_cmpi(b, O3_CMPI_UGT, self->keys, zero), .then_body = build_end, .context = &end};
+  return o3_build_if(b, &any, NULL);
 }
 
 static int64_t task_work(const attention_t *self) {

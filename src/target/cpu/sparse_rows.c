@@ -56,7 +56,7 @@ static void choose_sizes(emitter_t *self) {
   self->lanes = machine->vector_bytes / 4;
   self->most = machine->vector_registers >= 32 ? 14 : 12;
   self->vectors = positions < 0 ? -1 : (positions + self->lanes - 1) / self->lanes;
-  self->pieces = positions < 0 ? -1 : (self->vectors + self->most - 1) / self->most;
+  self->pieces = positions <= 0 ? -1 : (self->vectors + self->most - 1) / self->most;
   if (self->pieces > 0) {
     int base = (int)(self->vectors / self->pieces);
     if (self->vectors % self->pieces) self->sizes[self->num_sizes++] = base + 1;

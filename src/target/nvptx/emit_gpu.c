@@ -114,13 +114,14 @@ static o3_status_t entries(const gpu_object_t *self, const char *name, entry_fn_
 }
 
 /* Bytes of 0 and 1. */
-static LLVMValueRef places(const gpu_object_t *self, const char *name) {
+static o3_status_t places(const gpu_object_t *self, const char *name, LLVMValueRef *result) {
   MlirAttribute list = o3_op_attr(mlirModuleGetOperation(self->module), name);
   intptr_t count = mlirAttributeIsNull(list) ? 0 : mlirDenseArrayGetNumElements(list);
-  char flags[1024] = {0};
-  for (intptr_t i = 0; i < count && i < (intptr_t)sizeof(flags); ++i)
-    flags[i] = (char)mlirDenseI64ArrayGetElement(list, i);
-  return bytes(self, flags, (size_t)count, true);
+  char *flags = O3_ARENA_ARRAY(self->env->arena, char, (size_t)count + 1);
+  O3_TRY_ALLOC(flags);
+  for (intptr_t i = 0; i < count; ++i) flags[i] = (char)mlirDenseI64ArrayGetElement(list, i);
+  *result = bytes(self, flags, (size_t)count, true);
+  return NULL;
 }
 
 static int64_t weight_bytes(const gpu_object_t *self) {
@@ -136,7 +137,7 @@ static o3_status_t add_description(LLVMModuleRef host, void *context) {
   gpu_object_t *self = context;
   MlirOperation module = mlirModuleGetOperation(self->module);
   intptr_t num_kernels, num_weights, num_messages;
-  LLVMValueRef kernels, weights, messages;
+  LLVMValueRef kernels, weights, messages, arguments, results;
   self->host = host;
   self->context = LLVMGetModuleContext(host);
   self->i32 = LLVMInt32TypeInContext(self->context);
@@ -145,6 +146,8 @@ static o3_status_t add_description(LLVMModuleRef host, void *context) {
   O3_TRY(entries(self, O3_NVPTX_KERNELS_ATTR, kernel_entry, &num_kernels, &kernels));
   O3_TRY(entries(self, O3_NVPTX_WEIGHTS_ATTR, weight_entry, &num_weights, &weights));
   O3_TRY(entries(self, O3_NVPTX_MESSAGES_ATTR, message_entry, &num_messages, &messages));
+  O3_TRY(places(self, O3_NVPTX_HOST_ARGUMENTS_ATTR, &arguments));
+  O3_TRY(places(self, O3_NVPTX_HOST_RESULTS_ATTR, &results));
   LLVMValueRef fields[] = {
       bytes(self, self->ptx.data, self->ptx.size, true),
       self->cubin.data ? bytes(self, self->cubin.data, self->cubin.size, false) : LLVMConstNull(self->ptr),
@@ -158,8 +161,8 @@ static o3_status_t add_description(LLVMModuleRef host, void *context) {
       weights,
       int64(self, weight_bytes(self)),
       messages,
-      places(self, O3_NVPTX_HOST_ARGUMENTS_ATTR),
-      places(self, O3_NVPTX_HOST_RESULTS_ATTR)};
+      arguments,
+      results};
   LLVMValueRef value = record(self, fields, COUNT(fields));
   LLVMValueRef global = LLVMAddGlobal(host, LLVMTypeOf(value), "o3m_gpu");
   LLVMSetInitializer(global, value);

@@ -48,15 +48,15 @@ static bool has_right_types(const o3_nest_t *nest) {
 
 static void push(o3_gemm_dims_t *dims, int dim) { dims->at[dims->count++] = dim; }
 
-/* False when some dim has no part. */
+/* False when some dim has no part. One that only C has (a batch of one, which A's map has a zero for) is
+ * around. */
 static bool sort_dims(o3_gemm_product_t *p) {
   const o3_nest_t *nest = p->nest;
   for (int d = 0; d < nest->num_dims; ++d) {
     if (nest->merged_into[d] >= 0) continue;
     bool a = o3_nest_uses(p->a, d), b = o3_nest_uses(p->b, d), c = o3_nest_uses(p->c, d);
-    bool known = c ? a || b : a && b;
-    if (!known || nest->reduction[d] != !c) return false;
-    push(!c ? &p->depth : a && b ? &p->around : a ? &p->rows : &p->columns, d);
+    if ((!c && !(a && b)) || nest->reduction[d] != !c) return false;
+    push(!c ? &p->depth : a == b ? &p->around : a ? &p->rows : &p->columns, d);
   }
   return p->rows.count && p->columns.count && p->depth.count;
 }

@@ -268,6 +268,21 @@ MlirValue o3_cpu_session(MlirModule module) {
   return mlirBlockGetArgument(o3_func_body(o3_module_func(module, "main")), 0);
 }
 
+/* ---- Names ---- */
+
+void o3_cpu_kernel_name(MlirOperation op, int number, char *name, size_t size) {
+  MlirStringRef label = o3_location_name(mlirOperationGetLocation(op));
+  char text[64];
+  size_t length = label.length < sizeof(text) - 1 ? label.length : sizeof(text) - 1;
+  for (size_t i = 0; i < length; ++i) {
+    char c = label.data[i];
+    bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    text[i] = plain ? c : '_';
+  }
+  text[length] = 0;
+  snprintf(name, size, "o3k_%s_%d", length ? text : "loop", number);
+}
+
 /* ---- Edits ---- */
 
 bool o3_cpu_is_inside(MlirOperation op, MlirOperation ancestor) {
@@ -292,3 +307,28 @@ o3_status_t o3_cpu_add_functions(MlirModule module, const char *text, const char
   mlirModuleDestroy(parsed);
   return NULL;
 }
+
+/* Intrinsics, which are instructions and have vector reductions; arith-expand would make compares and selects
+ * of them. */
+static const struct {
+  const char *op, *intrinsic;
+} EXTREMES[] = {{"arith.maximumf", "llvm.intr.maximum"},
+                {"arith.minimumf", "llvm.intr.minimum"},
+                {"arith.maxnumf", "llvm.intr.maxnum"},
+                {"arith.minnumf", "llvm.intr.minnum"}};
+
+static o3_status_t use_intrinsic(MlirOperation op, void *context) {
+  (void)context;
+  for (size_t i = 0; i < sizeof(EXTREMES) / sizeof(EXTREMES[0]); ++i) {
+    if (!o3_op_is(op, EXTREMES[i].op)) continue;
+    o3_builder_t b = o3_builder_before(op);
+    MlirValue result =
+        o3_build2(&b, EXTREMES[i].intrinsic, mlirOperationGetOperand(op, 0), mlirOperationGetOperand(op, 1));
+    mlirValueReplaceAllUsesOfWith(mlirOperationGetResult(op, 0), result);
+    mlirOperationDestroy(op);
+    return NULL;
+  }
+  return NULL;
+}
+
+o3_status_t o3_cpu_use_intrinsics(MlirOperation root) { return o3_walk(root, use_intrinsic, NULL); }

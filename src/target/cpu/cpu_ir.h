@@ -68,6 +68,13 @@ o3_builder_t o3_cpu_parallel(o3_builder_t *builder, int count, const MlirValue *
 /* The session, @main's first argument once the memory is planned. */
 MlirValue o3_cpu_session(MlirModule module);
 
+/* "o3k_<label of op>_<number>", the label cut to 63 characters of which others than letters and digits are
+ * '_'; "loop" without one. */
+void o3_cpu_kernel_name(MlirOperation op, int number, char *name, size_t size);
+
+/* Makes the minima and maxima of floats under |root| intrinsics. */
+o3_status_t o3_cpu_use_intrinsics(MlirOperation root) O3_MUST_USE;
+
 /* Whether |op| lies inside |ancestor|, at any depth (or is it). */
 bool o3_cpu_is_inside(MlirOperation op, MlirOperation ancestor);
 

@@ -147,19 +147,6 @@ static void load_captures(o3_builder_t *b, const loop_t *loop, MlirValue context
 
 /* ---- The function ---- */
 
-static void make_name(outline_t *self, MlirOperation op, char *name, size_t size) {
-  MlirStringRef label = o3_location_name(mlirOperationGetLocation(op));
-  char text[64];
-  size_t length = label.length < sizeof(text) - 1 ? label.length : sizeof(text) - 1;
-  for (size_t i = 0; i < length; ++i) {
-    char c = label.data[i];
-    bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-    text[i] = plain ? c : '_';
-  }
-  text[length] = 0;
-  snprintf(name, size, "o3k_%s_%d", length ? text : "loop", self->count++);
-}
-
 static MlirBlock make_function(outline_t *self, const char *name, MlirLocation location) {
   MlirContext context = self->env->context;
   MlirType ptr = o3_cpu_ptr_type(context), i64 = o3_cpu_i64_type(context), inputs[3] = {ptr, i64, i64};
@@ -277,7 +264,7 @@ static o3_status_t outline_loop(outline_t *self, MlirOperation op) {
   char name[96];
   O3_TRY(read_loop(self, op, &loop));
   if (loop.fails || loop.num_dims > O3_IR_MAX_RANK + 1) return NULL;
-  make_name(self, op, name, sizeof(name));
+  o3_cpu_kernel_name(op, self->count++, name, sizeof(name));
   MlirValue memory = context_memory(self);
   o3_builder_t b = o3_builder_before(op);
   int64_t work = o3_op_int(op, "o3.work", 64);

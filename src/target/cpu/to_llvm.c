@@ -47,28 +47,6 @@ static o3_status_t narrow(MlirOperation op, void *context) {
   return NULL;
 }
 
-/* Intrinsics, for which LLVM has vector reductions; arith-expand would make compares and selects of them. */
-static const struct {
-  const char *op, *intrinsic;
-} EXTREMES[] = {{"arith.maximumf", "llvm.intr.maximum"},
-                {"arith.minimumf", "llvm.intr.minimum"},
-                {"arith.maxnumf", "llvm.intr.maxnum"},
-                {"arith.minnumf", "llvm.intr.minnum"}};
-
-static o3_status_t use_intrinsics(MlirOperation op, void *context) {
-  (void)context;
-  for (size_t i = 0; i < sizeof(EXTREMES) / sizeof(EXTREMES[0]); ++i) {
-    if (!o3_op_is(op, EXTREMES[i].op)) continue;
-    o3_builder_t b = o3_builder_before(op);
-    MlirValue result =
-        o3_build2(&b, EXTREMES[i].intrinsic, mlirOperationGetOperand(op, 0), mlirOperationGetOperand(op, 1));
-    mlirValueReplaceAllUsesOfWith(mlirOperationGetResult(op, 0), result);
-    mlirOperationDestroy(op);
-    return NULL;
-  }
-  return NULL;
-}
-
 o3_status_t o3_cpu_to_llvm(o3_pass_env_t *env, MlirModule module) {
   o3_cpu_load_dialects(env->context);
   O3_TRY(o3_cpu_replace_reshapes(mlirModuleGetOperation(module)));
@@ -80,7 +58,7 @@ o3_status_t o3_cpu_to_llvm(o3_pass_env_t *env, MlirModule module) {
       "canonicalize,cse)"));
   /* After the last canonicalization, which would undo it. */
   O3_TRY(o3_walk(mlirModuleGetOperation(module), narrow, NULL));
-  O3_TRY(o3_walk(mlirModuleGetOperation(module), use_intrinsics, NULL));
+  O3_TRY(o3_cpu_use_intrinsics(mlirModuleGetOperation(module)));
   return o3_ir_run_pipeline(
       module,
       "builtin.module("

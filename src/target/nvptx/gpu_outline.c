@@ -215,19 +215,6 @@ static o3_status_t use_shared(MlirOperation op, void *context) {
   return NULL;
 }
 
-static void make_name(outliner_t *self, MlirOperation launch, char *name, size_t size) {
-  MlirStringRef label = o3_location_name(mlirOperationGetLocation(launch));
-  char text[64];
-  size_t length = label.length < sizeof(text) - 1 ? label.length : sizeof(text) - 1;
-  for (size_t i = 0; i < length; ++i) {
-    char c = label.data[i];
-    bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-    text[i] = plain ? c : '_';
-  }
-  text[length] = 0;
-  snprintf(name, size, "o3k_%s_%d", length ? text : "loop", self->count++);
-}
-
 /* The function, not yet in the device module. Its arguments are those of |block|, its only block. */
 static MlirOperation make_function(o3_pass_env_t *env, MlirBlock block, MlirLocation location, int threads) {
   MlirContext context = env->context;
@@ -292,7 +279,7 @@ static o3_status_t share_kernel(outliner_t *self, MlirOperation launch, MlirOper
     mlirOperationDestroy(kernel);
     return NULL;
   }
-  make_name(self, launch, fresh, sizeof(fresh));
+  o3_cpu_kernel_name(launch, self->count++, fresh, sizeof(fresh));
   *name = o3_arena_strdup(self->env->arena, fresh);
   bool ok = *name && o3_str_map_put(self->known, text, strlen(text), (void *)(uintptr_t)*name);
   free(text);

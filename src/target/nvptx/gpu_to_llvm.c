@@ -12,35 +12,13 @@
 #include "target/nvptx/nvptx.h"
 #include "target/nvptx/nvptx_ir.h"
 
-/* Intrinsics that are instructions; arith-expand would make compares and selects of them. */
-static const struct {
-  const char *op, *intrinsic;
-} EXTREMES[] = {{"arith.maximumf", "llvm.intr.maximum"},
-                {"arith.minimumf", "llvm.intr.minimum"},
-                {"arith.maxnumf", "llvm.intr.maxnum"},
-                {"arith.minnumf", "llvm.intr.minnum"}};
-
-static o3_status_t use_intrinsics(MlirOperation op, void *context) {
-  (void)context;
-  for (size_t i = 0; i < sizeof(EXTREMES) / sizeof(EXTREMES[0]); ++i) {
-    if (!o3_op_is(op, EXTREMES[i].op)) continue;
-    o3_builder_t b = o3_builder_before(op);
-    MlirValue result =
-        o3_build2(&b, EXTREMES[i].intrinsic, mlirOperationGetOperand(op, 0), mlirOperationGetOperand(op, 1));
-    mlirValueReplaceAllUsesOfWith(mlirOperationGetResult(op, 0), result);
-    mlirOperationDestroy(op);
-    return NULL;
-  }
-  return NULL;
-}
-
 static o3_status_t lower_device(MlirModule device) {
   O3_TRY(o3_cpu_replace_reshapes(mlirModuleGetOperation(device)));
   O3_TRY(o3_ir_run_pipeline(
       device,
       "builtin.module(convert-math-to-funcs,"
       "arith-emulate-unsupported-floats{source-types=bf16,f16 target-type=f32},canonicalize,cse)"));
-  O3_TRY(o3_walk(mlirModuleGetOperation(device), use_intrinsics, NULL));
+  O3_TRY(o3_cpu_use_intrinsics(mlirModuleGetOperation(device)));
   return o3_ir_run_pipeline(
       device,
       "builtin.module("

@@ -65,7 +65,7 @@ def outcome(rng, library):
     wanted = np.maximum(y + b, 0)
     if got.shape != wanted.shape:
         return f"shape {got.shape}, {wanted.shape} is right"
-    limit = 2e-5 * max(1, np.abs(wanted).max(initial=0))
+    limit = 2e-5 * max(1, np.abs(y + b).max(initial=0))
     error = np.abs(got - wanted).max(initial=0)
     return None if error <= limit else f"off by {error}, at most {limit} is right; {block} blocks, {zeros} zeros"
 

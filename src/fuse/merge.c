@@ -197,6 +197,17 @@ static o3_status_t fold_splats(o3_arena_t *arena, MlirOperation op) {
   return NULL;
 }
 
+/* What a body takes from a tensor of one value, wherever it takes it. */
+static o3_status_t fold_extract(MlirOperation op, void *context) {
+  splat_t splat;
+  (void)context;
+  if (!o3_op_is(op, "tensor.extract") || !is_splat(mlirOperationGetOperand(op, 0), &splat)) return NULL;
+  o3_builder_t b = o3_builder_before(op);
+  mlirValueReplaceAllUsesOfWith(mlirOperationGetResult(op, 0), build_scalar(&b, &splat));
+  mlirOperationDestroy(op);
+  return NULL;
+}
+
 /* From the last op to the first, so that when an op is looked at its readers are merged already. */
 o3_status_t o3_fuse_merge(o3_arena_t *arena, MlirBlock block) {
   o3_ptr_vec_t ops = o3_ptr_vec(arena);
@@ -207,6 +218,7 @@ o3_status_t o3_fuse_merge(o3_arena_t *arena, MlirBlock block) {
   for (size_t i = ops.count; i-- > 0;) O3_TRY(merge_into_user(arena, (MlirOperation){ops.items[i]}));
   for (op = mlirBlockGetFirstOperation(block); !mlirOperationIsNull(op);) {
     MlirOperation next = mlirOperationGetNextInBlock(op);
+    O3_TRY(o3_walk(op, fold_extract, NULL));
     O3_TRY(fold_splats(arena, op));
     op = next;
   }

@@ -18,6 +18,7 @@
 #include "target/cpu/cpu.h"
 #include "target/cpu/cpu_ir.h"
 #include "target/cpu/nest.h"
+#include "target/cpu/sparse_match.h"
 
 typedef struct marker {
   o3_pass_env_t *env;
@@ -85,23 +86,43 @@ static int64_t operations_of(MlirOperation op) {
   return 0;
 }
 
-static void count_operations(o3_builder_t *b, MlirOperation op, amount_t *sum) {
-  static _Thread_local o3_nest_t nest;
-  int64_t fixed = 0;
+/* |fixed| operations for each iteration of the dims that |left_out| does not hold. */
+static void count_iterations(o3_builder_t *b, const o3_nest_t *nest, int64_t fixed, const bool *left_out,
+                             amount_t *sum) {
   MlirValue factor = {0};
-  if (!o3_nest_read(op, &nest)) return;
-  MlirOperation inner = mlirBlockGetFirstOperation(nest.body);
-  for (; !mlirOperationIsNull(inner); inner = mlirOperationGetNextInBlock(inner))
-    fixed += operations_of(inner);
-  if (fixed == 0) return;
-  for (int d = 0; d < nest.num_dims; ++d) {
-    if (nest.sizes[d] >= 0) {
-      fixed = product(fixed, nest.sizes[d]);
+  for (int d = 0; d < nest->num_dims; ++d) {
+    if (left_out[d]) continue;
+    if (nest->sizes[d] >= 0) {
+      fixed = product(fixed, nest->sizes[d]);
     } else {
-      multiply(b, &factor, o3_nest_own_size(&nest, d, b));
+      multiply(b, &factor, o3_nest_own_size(nest, d, b));
     }
   }
   add(b, sum, fixed, factor);
+}
+
+/* What is stored is multiplied, for each position of the result; zeros that are not stored cost nothing. */
+static bool count_stored(o3_builder_t *b, MlirOperation op, amount_t *sum) {
+  static _Thread_local o3_nest_t nest;
+  bool outputs[O3_IR_MAX_RANK] = {false};
+  o3_sparse_form_t form;
+  if (!o3_sparse_match(op, &nest, &form)) return false;
+  outputs[form.is_matmul ? nest.num_dims - 1 : 1] = true;
+  if (!form.is_matmul) outputs[4] = true; /* lanes of blocks */
+  int64_t entries = nest.operands[O3_SPARSE_VALUES].sizes[0];
+  count_iterations(b, &nest, product(2 * form.lanes * form.depth, entries), outputs, sum);
+  return true;
+}
+
+static void count_operations(o3_builder_t *b, MlirOperation op, amount_t *sum) {
+  static _Thread_local o3_nest_t nest;
+  const bool none[O3_IR_MAX_RANK] = {false};
+  int64_t fixed = 0;
+  if (count_stored(b, op, sum) || !o3_nest_read(op, &nest)) return;
+  MlirOperation inner = mlirBlockGetFirstOperation(nest.body);
+  for (; !mlirOperationIsNull(inner); inner = mlirOperationGetNextInBlock(inner))
+    fixed += operations_of(inner);
+  if (fixed != 0) count_iterations(b, &nest, fixed, none, sum);
 }
 
 static void count_bytes(o3_builder_t *b, MlirValue value, amount_t *sum) {

@@ -7,6 +7,8 @@ module attributes {o3.stage = "rewrite"} {
                   %columns: tensor<5xi32>, %image: tensor<1x3x9x9xf32>, %n: tensor<6xf32>, %ends: tensor<9xi32>,
                   %at: tensor<6xi32>, %u: tensor<7x16x8xf32>, %starts: tensor<5xi32>, %places: tensor<7xi32>)
       -> (tensor<1x3x7x7x16xf32>, tensor<9x17xf32>, tensor<1x8x7x7xf32>) attributes {o3.symbols = [], o3.guards = []} {
+    // Work is what is stored: 2 * 5 * 16 * 16 * 49, and a maximum for each of 48 * 49 elements.
+    // CHECK: arith.constant 127792 : i64
     // Seven pixels of a row, with the limits of a row of entries.
     // CHECK: scf.parallel
     // CHECK: memref.load %{{.*}} : memref<?xi32
@@ -16,11 +18,13 @@ module attributes {o3.stage = "rewrite"} {
         pads = array<i64: 0, 0, 0, 0>, encoding = unit}
         : (tensor<1x2x9x9x16xf32>, tensor<5x16x16xf32>, tensor<4xi32>, tensor<5xi32>) -> tensor<1x3x7x7x16xf32>
     %r = "o3.max"(%c, %zero) : (tensor<1x3x7x7x16xf32>, tensor<f32>) -> tensor<1x3x7x7x16xf32>
+    // CHECK: arith.constant 588 : i64
     // Compressed rows: six rows of nine positions and seven more are four vectors.
     // CHECK: func.call @o3k_f32_rows_4x16
     %s = "o3.conv_sparse"(%image, %n, %ends, %at) {strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>,
         pads = array<i64: 0, 0, 0, 0>, encoding = unit}
         : (tensor<1x3x9x9xf32>, tensor<6xf32>, tensor<9xi32>, tensor<6xi32>) -> tensor<1x8x7x7xf32>
+    // CHECK: arith.constant 16128 : i64
     // Blocks of eight columns: two calls for 16, and of the last one column is there.
     // CHECK: func.call @o3k_f32_sparse_5x8_d16_s64_u4
     // CHECK: func.call @o3k_f32_sparse_5x8_d16_s64_u4

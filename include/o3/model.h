@@ -38,7 +38,8 @@ typedef enum o3_code {
   O3_ERROR_RUN = 4 /* the model itself failed, e.g. an index out of range */
 } o3_code_t;
 
-/* Element types; the numbers are ONNX's. Booleans take one byte, which is 0 or 1. */
+/* Element types; the numbers are ONNX's. Booleans take one byte, which is 0 or 1: a run checks those in host
+ * memory; on a card, where looking at them would stop the stream, the caller sees to it. */
 typedef enum o3_dtype {
   O3_FLOAT32 = 1,
   O3_UINT8 = 2,
@@ -109,7 +110,8 @@ typedef struct o3_kernel_sample {
 #define O3_NO_KERNEL (-1)
 
 typedef struct o3_session_options {
-  int32_t threads; /* the caller included; 0: one for each CPU that the process may use; at most 1024 */
+  int32_t threads; /* the caller included; 0: one for each CPU that the process may use; at most 1024. What a
+                      GPU model does on the host, shape arithmetic and such, one thread does */
   int32_t spin_us; /* how long an idle thread spins before it sleeps, in microseconds; 0: 50; -1: never */
   int32_t device;  /* GPU models: which card, 0 being the driver's first */
   void *stream; /* GPU models: a CUstream of that card's primary context, in which runs happen; NULL: one of

@@ -2,8 +2,8 @@
  *
  * Needs: a normalized module. Guarantees: products, windows of maxima and ops that move data
  * (precision_ops.def) work on the narrow type; all others compute in f32: normalizations, softmax,
- * reductions, exponentials, elementwise ops. What several ops read is kept in the narrow type. Inputs and
- * results of the model keep theirs.
+ * reductions, exponentials, elementwise ops. What several ops read is kept in the narrow type, but for what
+ * precision_keep.h names. Inputs and results of the model keep theirs.
  *
  *     %y = "o3.conv"(%x, %w) : f32         %h = "o3.conv"(cast %x, cast %w) : f16, %y = "o3.cast"(%h) : f32
  *     %z = "o3.exp"(%y) : f32        =>    %z = "o3.exp"(%y) : f32
@@ -16,6 +16,7 @@
 
 #include "base/log.h"
 #include "rewrite/passes.h"
+#include "rewrite/precision_keep.h"
 #include "rewrite/rewrite_ir.h"
 
 typedef struct precision {
@@ -162,15 +163,9 @@ static o3_status_t store_narrow(precision_t *self, MlirOperation op) {
 }
 
 static bool is_narrow_op(MlirOperation op) {
-  static const char *const NAMES[] = {
-#define O3_NARROW_OP(name) name,
-#include "rewrite/precision_ops.def"
-#undef O3_NARROW_OP
-  };
-  bool found = false;
-  for (size_t i = 0; i < sizeof(NAMES) / sizeof(NAMES[0]); ++i) found |= o3_op_is(op, NAMES[i]);
-  return found && mlirOperationGetNumResults(op) == 1 && is_f32(mlirOperationGetResult(op, 0)) &&
-         mlirAttributeIsNull(o3_op_attr(op, "acc"));
+  o3_precision_kind_t kind = o3_precision_kind(op);
+  return (kind == O3_PRECISION_PRODUCT || kind == O3_PRECISION_MOVE) && mlirOperationGetNumResults(op) == 1 &&
+         is_f32(mlirOperationGetResult(op, 0)) && mlirAttributeIsNull(o3_op_attr(op, "acc"));
 }
 
 static bool is_computed_f32(MlirOperation op) {
@@ -181,6 +176,7 @@ static bool is_computed_f32(MlirOperation op) {
 o3_status_t o3_rewrite_reduce_precision(o3_pass_env_t *env, MlirModule module) {
   MlirOperation main = o3_module_func(module, "main");
   o3_ptr_vec_t ops = o3_ptr_vec(env->arena);
+  o3_ptr_map_t *kept;
   if (env->precision == O3_PRECISION_FP32) return NULL;
   if (mlirOperationIsNull(main))
     return o3_status_create(O3_STATUS_INVALID_MODEL, "the module has no function @main");
@@ -190,13 +186,15 @@ o3_status_t o3_rewrite_reduce_precision(o3_pass_env_t *env, MlirModule module) {
                       .narrowed = o3_ptr_map_create(env->arena)};
   O3_TRY_ALLOC(self.narrowed);
   O3_TRY(o3_collect_ops(main, &ops));
+  O3_TRY(o3_precision_find_kept(env, &ops, self.narrow, &kept));
   for (size_t i = 0; i < ops.count; ++i) {
     MlirOperation op = {ops.items[i]};
-    if (is_narrow_op(op)) {
+    bool keeps = o3_ptr_map_get(kept, op.ptr) != NULL;
+    if (is_narrow_op(op) && !keeps) {
       O3_TRY(narrow_op(&self, op));
     } else if (is_computed_f32(op)) {
       ++self.num_wide;
-      if (has_several_users(mlirOperationGetResult(op, 0))) O3_TRY(store_narrow(&self, op));
+      if (!keeps && has_several_users(mlirOperationGetResult(op, 0))) O3_TRY(store_narrow(&self, op));
     }
   }
   o3_log(

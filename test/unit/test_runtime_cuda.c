@@ -76,12 +76,12 @@ static void run_add(o3rt_session_t *session, o3rt_memref_t *const *inputs, o3rt_
 
 static const o3rt_dim_t kFour[] = {{4, -1, 0}};
 static const o3rt_tensor_t kIn[] = {{"x", kFour, 1, O3_FLOAT32}};
-static const o3rt_tensor_t kOut[] = {{"y", kFour, 1, O3_FLOAT32}};
+static const o3rt_tensor_t kOut[] = {{"y", kFour, 1, O3_FLOAT32}, {"same", kFour, 1, O3_FLOAT32}};
 static const o3rt_gpu_kernel_t kKernels[] = {{"k_add", "Add_1, Relu_2"}, {"k_check", "Gather_3"}};
 static const float kWeights[] = {1, 2};
 static const o3rt_gpu_weight_t kWeightList[] = {{kWeights, 8, 0}};
 static const char *const kMessages[] = {"node 'Gather_3': index out of range"};
-static const uint8_t kOnCard[] = {0};
+static const uint8_t kOnCard[] = {0, 0};
 static o3rt_gpu_t gpu = {.ptx = ".version 8.0",
                          .cubin = "\177ELF",
                          .sm = 90,
@@ -113,6 +113,30 @@ static const o3rt_model_t kCompiled = {.format = O3RT_FORMAT,
                                        .gpu = &gpu,
                                        .driver = &o3rt_cuda_driver};
 static const o3_model_t kModel = {&o3rt_api, &kCompiled};
+
+// The same, and x itself as a second result.
+static void run_passing(o3rt_session_t *session, o3rt_memref_t *const *inputs,
+                        o3rt_memref_t *const *outputs) {
+  run_add(session, inputs, outputs);
+  *outputs[1] = *inputs[0];
+  outputs[1]->sizes_and_strides[0] = 4;
+  outputs[1]->sizes_and_strides[1] = 1;
+}
+static const o3rt_model_t kCompiledPassing = {.format = O3RT_FORMAT,
+                                              .name = "passing",
+                                              .target = "hopper",
+                                              .build_id = "",
+                                              .producer = "hand",
+                                              .num_inputs = 1,
+                                              .num_outputs = 2,
+                                              .inputs = kIn,
+                                              .outputs = kOut,
+                                              .run = run_passing,
+                                              .kernels = kProfiled,
+                                              .num_kernels = 1,
+                                              .gpu = &gpu,
+                                              .driver = &o3rt_cuda_driver};
+static const o3_model_t kPassing = {&o3rt_api, &kCompiledPassing};
 
 static int reset(void **state) {
   (void)state;
@@ -184,7 +208,8 @@ static void test_runs(void **state) {
 static void test_places(void **state) {
   (void)state;
   o3_session_t *session = create();
-  float x[] = {1, 2, 3, 4}, y[4] = {0};
+  _Alignas(16) float x[] = {1, 2, 3, 4};
+  float y[4] = {0};
   o3_tensor_t in = four(x, O3_DEVICE), out = {.place = O3_DEVICE};
   fake.fake_cuda_log_clear();
   assert_int_equal(o3_session_run(session, &in, 1, &out, 1), O3_OK);
@@ -195,9 +220,69 @@ static void test_places(void **state) {
   assert_int_equal(o3_session_run(session, &again, 1, &result, 1), O3_ERROR_INVALID_ARGUMENT);
   assert_string_equal(o3_session_error(session),
                       "input 'x' lies in the session's own memory, which this run reuses: copy it first");
+  assert_int_equal(o3_session_run(session, &in, 1, &again, 1), O3_ERROR_INVALID_ARGUMENT);
+  assert_string_equal(o3_session_error(session),
+                      "output 'y' lies in the session's own memory, which this run reuses: copy it first");
   assert_int_equal(o3_session_run(session, &in, 1, &result, 1), O3_OK);
   assert_float_equal(y[2], 33, 0);
   o3_session_destroy(session);
+}
+
+// Kernels read 16 bytes at once: other places are copied first.
+static void test_unaligned_input(void **state) {
+  (void)state;
+  o3_session_t *session = create();
+  _Alignas(16) float x[] = {0, 1, 2, 3, 4};
+  for (int run = 0; run < 3; ++run) {
+    o3_tensor_t in = four(x + 1, O3_DEVICE), out = {0};
+    x[1] = (float)run;
+    fake.fake_cuda_log_clear();
+    assert_int_equal(o3_session_run(session, &in, 1, &out, 1), O3_OK);
+    assert_int_equal(count("cuMemcpyDtoDAsync_v2 16\n"), 1);
+    assert_float_equal(((float *)out.data)[0], 10 + (float)run, 0);
+  }
+  o3_session_destroy(session);
+}
+
+// An output in an input's place, beside one that is that input.
+static void test_in_place(void **state) {
+  (void)state;
+  o3_session_t *session;
+  assert_int_equal(o3_session_create(&kPassing, NULL, &session), O3_OK);
+  for (int run = 0; run < 3; ++run) {
+    _Alignas(16) float x[] = {1, 2, 3, 4}, same[4];
+    o3_tensor_t in = four(x, O3_DEVICE), out[] = {four(x, O3_DEVICE), four(same, O3_DEVICE)};
+    assert_int_equal(o3_session_run(session, &in, 1, out, 2), O3_OK);
+    assert_float_equal(x[3], 44, 0);
+    assert_float_equal(same[3], 4, 0);
+    o3_tensor_t results[] = {{.place = O3_DEVICE}, {.place = O3_DEVICE}};
+    assert_int_equal(o3_session_run(session, &in, 1, results, 2), O3_OK);
+    assert_float_equal(((float *)results[1].data)[3], 44, 0);
+    assert_int_equal(o3_session_run(session, &results[1], 1, out, 2), O3_ERROR_INVALID_ARGUMENT);
+  }
+  o3_session_destroy(session);
+}
+
+// A stream that cannot be recorded, say because its owner records it: runs are as they are written.
+static void test_stream_without_recording(void **state) {
+  (void)state;
+  static const char *const kSteps[] = {"cuStreamBeginCapture_v2", "cuStreamEndCapture",
+                                       "cuGraphInstantiateWithFlags"};
+  for (size_t step = 0; step < 3; ++step) {
+    o3_session_t *session = create();
+    float x[4] = {0};
+    fake.fake_cuda_log_clear();
+    fake.fake_cuda_fail(kSteps[step], 1, 901);
+    for (int run = 0; run < 4; ++run) {
+      o3_tensor_t in = four(x, O3_HOST), out = {0};
+      assert_int_equal(o3_session_run(session, &in, 1, &out, 1), O3_OK);
+      assert_string_equal(o3_session_error(session), "");
+      assert_float_equal(((float *)out.data)[3], 40, 0);
+    }
+    assert_int_equal(count("cuStreamBeginCapture"), 1);
+    assert_int_equal(count("cuGraphLaunch"), 0);
+    o3_session_destroy(session);
+  }
 }
 
 static void test_sessions_share(void **state) {
@@ -303,6 +388,24 @@ static void test_code(void **state) {
       "has 10.0");
 }
 
+// A driver that does not take the machine code may still compile the PTX.
+static void test_code_of_another_driver(void **state) {
+  (void)state;
+  fake.fake_cuda_fail("cuModuleLoadData", 1, 209);
+  o3_session_destroy(create());
+  assert_int_equal(count("cuModuleLoadData cubin\ncuModuleLoadData ptx\n"), 1);
+  gpu.cubin = NULL;
+  fake.fake_cuda_fail("cuModuleLoadData", 1, 218);
+  expect_no_session(NULL, O3_ERROR_UNSUPPORTED,
+                    "model 'add' on GPU 0: compiling its PTX: an unknown error (218)");
+  fake.fake_cuda_fail("cuDevicePrimaryCtxRetain", 1, 2);
+  expect_no_session(NULL, O3_ERROR_OUT_OF_MEMORY,
+                    "model 'add' on GPU 0: its context: CUDA_ERROR_OUT_OF_MEMORY (2)");
+  fake.fake_cuda_fail("cuDevicePrimaryCtxRetain", 1, 700);
+  expect_no_session(NULL, O3_ERROR_RUN,
+                    "model 'add' on GPU 0: its context: CUDA_ERROR_ILLEGAL_ADDRESS (700)");
+}
+
 static void test_no_card(void **state) {
   (void)state;
   fake.fake_cuda_devices(0);
@@ -341,6 +444,9 @@ static void test_launch_failure(void **state) {
       "GPU 0: kernel 'k_add' (Add_1, Relu_2), grid 3x1x1, block 256x1x1, 0 bytes of shared memory: "
       "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES (701)");
   assert_null(out.data);
+  // What runs already has ended before the caller has its memory back.
+  assert_string_equal(strstr(fake.fake_cuda_log(), "cuLaunchKernel"),
+                      "cuLaunchKernel k_add 3x1x1 256x1x1 0\ncuStreamSynchronize\ncuCtxPopCurrent_v2\n");
   assert_int_equal(o3_session_run(session, &in, 1, &out, 1), O3_OK);
   o3_session_destroy(session);
 }
@@ -376,12 +482,16 @@ int main(void) {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, reset, check_clean)
   const struct CMUnitTest tests[] = {TEST(test_runs),
                                      TEST(test_places),
+                                     TEST(test_unaligned_input),
+                                     TEST(test_in_place),
+                                     TEST(test_stream_without_recording),
                                      TEST(test_sessions_share),
                                      TEST(test_shared_memory),
                                      TEST(test_extended_launches),
                                      TEST(test_empty_grid),
                                      TEST(test_kernel_checks),
                                      TEST(test_code),
+                                     TEST(test_code_of_another_driver),
                                      TEST(test_profile),
                                      TEST(test_no_card),
                                      TEST(test_memory),

@@ -10,19 +10,16 @@
 #include "cuda_session.h"
 
 #define ERROR_WORD_BYTES 256
+#define VECTOR_BYTES     16 /* kernels read as much at once, and tensor maps start at multiples of it */
 
 // ---- Failing ----
-
-static o3_code_t user_code(int code) {
-  return code == CUDA_OUT_OF_MEMORY ? O3_ERROR_OUT_OF_MEMORY : O3_ERROR_RUN;
-}
 
 o3_code_t o3rt_cuda_fail(o3rt_session_t *session, int code, const char *what) {
   o3rt_text_printf(&session->error, "GPU %d: %s", o3rt_cuda_session(session)->model->device, what);
   if (code == CUDA_OK) return O3_ERROR_UNSUPPORTED;
   o3rt_text_printf(&session->error, ": ");
   o3rt_cuda_print_error(o3rt_cuda_session(session)->model->api, code, &session->error);
-  return user_code(code);
+  return o3rt_cuda_code(code);
 }
 
 // ---- Memory ----
@@ -125,7 +122,7 @@ static o3_code_t set_up(o3rt_session_t *session, const o3_session_options_t *opt
   if (code == CUDA_OK) return O3_OK;
   o3rt_text_printf(error, "GPU %d: a stream and memory for a session: ", cuda->model->device);
   o3rt_cuda_print_error(cuda->model->api, code, error);
-  return user_code(code);
+  return o3rt_cuda_code(code);
 }
 
 // At the process's end the driver may be gone already: what fails then has nothing to give back.
@@ -171,8 +168,49 @@ static o3_code_t open_session(o3rt_session_t *session, const o3_session_options_
 
 // ---- Inputs ----
 
-static bool is_in_arena(const o3rt_cuda_session_t *cuda, cuda_address_t address) {
-  return address >= cuda->arena.address && address < cuda->arena.address + cuda->arena.bytes;
+static bool overlaps(const o3rt_cuda_buffer_t *buffer, cuda_address_t address, size_t bytes) {
+  return address < buffer->address + buffer->bytes && buffer->address < address + bytes;
+}
+
+static bool is_in_blocks(const o3rt_cuda_block_t *block, cuda_address_t address, size_t bytes) {
+  while (block && !overlaps(&block->memory, address, bytes)) block = block->next;
+  return block != NULL;
+}
+
+static bool is_own(const o3rt_session_t *session, cuda_address_t address, size_t bytes) {
+  const o3rt_cuda_session_t *cuda = session->device;
+  bool own = overlaps(&cuda->arena, address, bytes) || overlaps(&cuda->error_word, address, bytes);
+  for (int32_t i = 0; !own && i < session->compiled->num_inputs; ++i)
+    own = overlaps(&cuda->inputs[i], address, bytes);
+  return own || is_in_blocks(cuda->live, address, bytes) || is_in_blocks(cuda->spare, address, bytes);
+}
+
+// Checked shapes: nothing overflows.
+static size_t given_bytes(const o3_tensor_t *given) {
+  size_t bytes = o3rt_dtype_bytes((int32_t)given->dtype);
+  for (int32_t i = 0; i < given->rank; ++i) bytes *= (size_t)given->shape[i];
+  return bytes;
+}
+
+static bool check_place(o3rt_session_t *session, const char *kind, const char *name,
+                        const o3_tensor_t *given) {
+  size_t bytes = given->data && given->place == O3_DEVICE ? given_bytes(given) : 0;
+  if (bytes == 0 || !is_own(session, (cuda_address_t)(uintptr_t)given->data, bytes)) return true;
+  o3rt_text_printf(&session->error,
+                   "%s '%s' lies in the session's own memory, which this run reuses: copy it first", kind,
+                   name);
+  return false;
+}
+
+// Before anything of the last run is given up.
+static bool check_places(o3rt_session_t *session, const o3_tensor_t *inputs, const o3_tensor_t *outputs) {
+  const o3rt_model_t *compiled = session->compiled;
+  bool apart = true;
+  for (int32_t i = 0; apart && i < compiled->num_inputs; ++i)
+    apart = check_place(session, "input", compiled->inputs[i].name, &inputs[i]);
+  for (int32_t i = 0; apart && i < compiled->num_outputs; ++i)
+    apart = check_place(session, "output", compiled->outputs[i].name, &outputs[i]);
+  return apart;
 }
 
 // Compiled code has this one in host memory.
@@ -193,22 +231,21 @@ static o3_code_t bind_host(o3rt_session_t *session, const o3_tensor_t *input, o3
   return O3_OK;
 }
 
-// Copies grow; recorded runs read them at their place.
+// Copies grow; recorded runs read them at their place. What lies on the card is read there, unless the caller
+// placed it where kernels cannot read it in vectors.
 static o3_code_t bind_card(o3rt_session_t *session, int32_t index, const o3_tensor_t *input,
                            o3rt_memref_t *memref, size_t bytes) {
   o3rt_cuda_session_t *cuda = session->device;
   o3rt_cuda_buffer_t *copy = &cuda->inputs[index];
   if (bytes == 0) return O3_OK;
-  if (input->place == O3_DEVICE) {
-    if (!is_in_arena(cuda, (cuda_address_t)(uintptr_t)input->data)) return O3_OK;
-    o3rt_text_printf(&session->error,
-                     "input '%s' lies in the session's own memory, which this run reuses: copy it first",
-                     session->compiled->inputs[index].name);
-    return O3_ERROR_INVALID_ARGUMENT;
-  }
+  bool on_card = input->place == O3_DEVICE;
+  if (on_card && (uintptr_t)input->data % VECTOR_BYTES == 0) return O3_OK;
   if (bytes > copy->bytes) o3rt_cuda_graphs_clear(&cuda->graphs, cuda->model->api);
   int code = o3rt_cuda_buffer_grow(cuda, copy, bytes);
-  if (code == CUDA_OK)
+  if (code == CUDA_OK && on_card)
+    code = cuda->model->api->copy_inside(copy->address, (cuda_address_t)(uintptr_t)input->data, bytes,
+                                         cuda->stream);
+  else if (code == CUDA_OK)
     code = cuda->model->api->copy_to_device(copy->address, input->data, bytes, cuda->stream);
   if (code != CUDA_OK) return o3rt_cuda_fail(session, code, "copying an input to the card");
   memref->allocated = memref->aligned = (void *)(uintptr_t)copy->address;
@@ -261,51 +298,56 @@ static void restore_memrefs(o3rt_memref_t *const *memrefs, const o3rt_tensor_t *
   }
 }
 
-// Runs the host's code while the stream records. The graph is complete, or there is none.
-static o3_code_t capture(o3rt_session_t *session, cuda_graph_t *graph) {
+// Runs the host's code while the stream records. NULL when that does not come to a graph: the stream is the
+// legacy one or is being recorded by the caller, or the code fails.
+static cuda_graph_t capture(o3rt_session_t *session) {
   const o3rt_cuda_session_t *cuda = session->device;
-  *graph = NULL;
-  int code = cuda->model->api->capture_begin(cuda->stream, CUDA_CAPTURE_THREAD_LOCAL);
-  if (code != CUDA_OK) return o3rt_cuda_fail(session, code, "starting to record a run");
+  cuda_graph_t graph = NULL;
+  if (cuda->model->api->capture_begin(cuda->stream, CUDA_CAPTURE_THREAD_LOCAL) != CUDA_OK) return NULL;
   o3_code_t result = run_compiled(session);
-  code = cuda->model->api->capture_end(cuda->stream, graph);
-  if (result == O3_OK && code != CUDA_OK) result = o3rt_cuda_fail(session, code, "recording a run");
-  if (result != O3_OK && *graph) {
-    (void)cuda->model->api->graph_destroy(*graph);
-    *graph = NULL;
-  }
-  return result;
+  int code = cuda->model->api->capture_end(cuda->stream, &graph);
+  if (result == O3_OK && code == CUDA_OK) return graph;
+  if (graph) (void)cuda->model->api->graph_destroy(graph);
+  return NULL;
 }
 
-static o3_code_t record_run(o3rt_session_t *session, o3rt_cuda_recorded_t *record) {
+static bool record(o3rt_session_t *session, o3rt_cuda_recorded_t *item) {
   const o3rt_cuda_session_t *cuda = session->device;
   const o3rt_model_t *compiled = session->compiled;
-  cuda_graph_t graph;
-  if (!record->results)
-    record->results = malloc(all_words(compiled->outputs, compiled->num_outputs) * sizeof(int64_t));
-  if (!record->results) {
+  cuda_graph_t graph = capture(session);
+  if (!graph) return false;
+  int code = cuda->model->api->graph_instantiate(&item->exec, graph, 0);
+  (void)cuda->model->api->graph_destroy(graph);
+  if (code == CUDA_OK)
+    save_memrefs(session->outputs, compiled->outputs, compiled->num_outputs, item->results);
+  if (code != CUDA_OK) item->exec = NULL;
+  return code == CUDA_OK;
+}
+
+static o3_code_t replay(o3rt_session_t *session, const o3rt_cuda_recorded_t *item) {
+  const o3rt_cuda_session_t *cuda = session->device;
+  const o3rt_model_t *compiled = session->compiled;
+  int code = cuda->model->api->graph_launch(item->exec, cuda->stream);
+  if (code != CUDA_OK) return o3rt_cuda_fail(session, code, "replaying a recorded run");
+  restore_memrefs(session->outputs, compiled->outputs, compiled->num_outputs, item->results);
+  return O3_OK;
+}
+
+// What cannot be recorded is done as it is written, now and from now on: a run that fails by itself then
+// tells why.
+static o3_code_t record_or_run(o3rt_session_t *session, o3rt_cuda_recorded_t *item) {
+  o3rt_cuda_session_t *cuda = session->device;
+  const o3rt_model_t *compiled = session->compiled;
+  if (!item->results)
+    item->results = malloc(all_words(compiled->outputs, compiled->num_outputs) * sizeof(int64_t));
+  if (!item->results) {
     o3rt_text_printf(&session->error, "out of memory");
     return O3_ERROR_OUT_OF_MEMORY;
   }
-  o3_code_t result = capture(session, &graph);
-  if (result != O3_OK) return result;
-  int code = cuda->model->api->graph_instantiate(&record->exec, graph, 0);
-  (void)cuda->model->api->graph_destroy(graph);
-  if (code != CUDA_OK) {
-    record->exec = NULL;
-    return o3rt_cuda_fail(session, code, "making a recorded run ready");
-  }
-  save_memrefs(session->outputs, compiled->outputs, compiled->num_outputs, record->results);
-  return O3_OK;
-}
-
-static o3_code_t replay(o3rt_session_t *session, const o3rt_cuda_recorded_t *record) {
-  const o3rt_cuda_session_t *cuda = session->device;
-  const o3rt_model_t *compiled = session->compiled;
-  int code = cuda->model->api->graph_launch(record->exec, cuda->stream);
-  if (code != CUDA_OK) return o3rt_cuda_fail(session, code, "replaying a recorded run");
-  restore_memrefs(session->outputs, compiled->outputs, compiled->num_outputs, record->results);
-  return O3_OK;
+  if (record(session, item)) return replay(session, item);
+  o3rt_text_clear(&session->error);
+  cuda->never_replays = true;
+  return run_compiled(session);
 }
 
 // The first run of some shapes is done as it is written, which also makes the arena; most shapes of a model
@@ -332,11 +374,10 @@ static o3_code_t work(o3rt_session_t *session) {
     return O3_ERROR_OUT_OF_MEMORY;
   }
   save_memrefs(session->inputs, compiled->inputs, compiled->num_inputs, key);
-  o3rt_cuda_recorded_t *record = o3rt_cuda_graphs_find(&cuda->graphs, key, words);
-  if (!record) return run_first(session, key);
+  o3rt_cuda_recorded_t *item = o3rt_cuda_graphs_find(&cuda->graphs, key, words);
+  if (!item) return run_first(session, key);
   free(key);
-  o3_code_t code = record->exec ? O3_OK : record_run(session, record);
-  return code == O3_OK ? replay(session, record) : code;
+  return item->exec ? replay(session, item) : record_or_run(session, item);
 }
 
 // ---- Results ----
@@ -368,36 +409,82 @@ static int copy_result(const o3rt_cuda_session_t *cuda, const result_t *result, 
   return CUDA_OK;
 }
 
-// Memory of the session for a result that the caller has no place for; a result in the arena stays where it
-// is.
-static o3_code_t make_place(o3rt_session_t *session, const result_t *result, o3_place_t wanted,
-                            void **place) {
-  o3rt_cuda_session_t *cuda = session->device;
+static o3_code_t take_memory(o3rt_session_t *session, bool on_card, size_t bytes, void **memory) {
   int code = CUDA_OK;
-  if (wanted == O3_DEVICE && result->on_card && is_in_arena(cuda, (cuda_address_t)(uintptr_t)result->data)) {
-    *place = (void *)(uintptr_t)result->data;
-    return O3_OK;
-  }
-  if (wanted == O3_DEVICE) {
-    o3rt_cuda_block_t *block = o3rt_cuda_block_take(cuda, result->bytes, &code);
-    *place = block ? (void *)(uintptr_t)block->memory.address : NULL;
+  if (on_card) {
+    o3rt_cuda_block_t *block = o3rt_cuda_block_take(session->device, bytes, &code);
+    *memory = block ? (void *)(uintptr_t)block->memory.address : NULL;
   } else {
-    *place = o3rt_memory_alloc(&session->memory, (int64_t)result->bytes);
+    *memory = o3rt_memory_alloc(&session->memory, (int64_t)bytes);
   }
-  if (*place) return O3_OK;
-  o3rt_text_printf(&session->error, "out of memory: an output takes %zu bytes", result->bytes);
+  if (*memory) return O3_OK;
+  if (code != CUDA_OK && code != CUDA_OUT_OF_MEMORY)
+    return o3rt_cuda_fail(session, code, "memory for an output");
+  o3rt_text_printf(&session->error, "out of memory: an output takes %zu bytes", bytes);
   return O3_ERROR_OUT_OF_MEMORY;
 }
 
+// Memory of the session for a result that the caller has no place for; a result in the session's own memory
+// stays where it is.
+static o3_code_t make_place(o3rt_session_t *session, const result_t *result, o3_place_t wanted,
+                            void **place) {
+  const o3rt_cuda_session_t *cuda = session->device;
+  cuda_address_t address = (cuda_address_t)(uintptr_t)result->data;
+  bool on_card = wanted == O3_DEVICE;
+  if (on_card && result->on_card &&
+      (overlaps(&cuda->arena, address, 1) || is_in_blocks(cuda->live, address, 1))) {
+    *place = (void *)(uintptr_t)result->data;
+    return O3_OK;
+  }
+  return take_memory(session, on_card, result->bytes, place);
+}
+
+// Whether copying the results out writes where result |index| lies: an input's memory that is an output's
+// place, too.
+static bool is_overwritten(o3rt_session_t *session, int32_t index, const result_t *result,
+                           const o3_tensor_t *outputs) {
+  bool overwritten = false;
+  for (int32_t i = 0; i < session->compiled->num_outputs; ++i) {
+    size_t bytes = result_of(session, i).bytes;
+    bool same_memory = outputs[i].data && (outputs[i].place == O3_DEVICE) == result->on_card;
+    bool stays = i == index && outputs[i].data == result->data;
+    if (bytes == 0 || result->bytes == 0 || !same_memory || stays) continue;
+    overwritten |= o3rt_ranges_overlap(result->data, result->bytes, outputs[i].data, bytes);
+  }
+  return overwritten;
+}
+
+static o3_code_t save_result(o3rt_session_t *session, int32_t index, const result_t *result) {
+  o3rt_memref_t *memref = session->outputs[index];
+  void *memory;
+  o3_code_t taken = take_memory(session, result->on_card, result->bytes, &memory);
+  if (taken != O3_OK) return taken;
+  int code = copy_result(session->device, result, memory, result->on_card);
+  if (code != CUDA_OK) return o3rt_cuda_fail(session, code, "saving a result");
+  memref->allocated = memref->aligned = memory;
+  memref->offset = 0;
+  return O3_OK;
+}
+
+// Nothing of the caller's is written yet.
+static o3_code_t find_places(o3rt_session_t *session, const o3_tensor_t *outputs, void **places) {
+  o3_code_t code = O3_OK;
+  for (int32_t i = 0; code == O3_OK && i < session->compiled->num_outputs; ++i) {
+    result_t result = result_of(session, i);
+    if (is_overwritten(session, i, &result, outputs)) code = save_result(session, i, &result);
+    result = result_of(session, i);
+    places[i] = outputs[i].data;
+    if (code == O3_OK && !places[i]) code = make_place(session, &result, outputs[i].place, &places[i]);
+  }
+  return code;
+}
+
 static o3_code_t copy_results(o3rt_session_t *session, const o3_tensor_t *outputs, void **places) {
+  o3_code_t found = find_places(session, outputs, places);
+  if (found != O3_OK) return found;
   for (int32_t i = 0; i < session->compiled->num_outputs; ++i) {
     result_t result = result_of(session, i);
-    places[i] = outputs[i].data;
-    if (!places[i]) {
-      o3_code_t code = make_place(session, &result, outputs[i].place, &places[i]);
-      if (code != O3_OK) return code;
-      if (places[i] == result.data) continue;
-    }
+    if (places[i] == result.data) continue;
     int code = copy_result(session->device, &result, places[i], outputs[i].place == O3_DEVICE);
     if (code != CUDA_OK) return o3rt_cuda_fail(session, code, "copying a result");
   }
@@ -471,6 +558,7 @@ static o3_code_t read_marks(o3rt_session_t *session) {
 
 static o3_code_t run_in_context(o3rt_session_t *session, const o3_tensor_t *inputs, o3_tensor_t *outputs,
                                 void **places) {
+  if (!check_places(session, inputs, outputs)) return O3_ERROR_INVALID_ARGUMENT;
   recycle(session->device);
   if (session->profile) start_marks(session);
   o3_code_t code = bind_inputs(session, inputs);
@@ -500,6 +588,8 @@ static o3_code_t run(o3rt_session_t *session, const o3_tensor_t *inputs, o3_tens
   int entered = cuda->model->api->context_push(cuda->model->context);
   o3_code_t code = entered == CUDA_OK ? run_in_context(session, inputs, outputs, places)
                                       : o3rt_cuda_fail(session, entered, "entering its context");
+  // What was launched before a failure still reads and writes memory that the caller has back now.
+  if (entered == CUDA_OK && code != O3_OK) (void)cuda->model->api->stream_wait(cuda->stream);
   if (entered == CUDA_OK) (void)cuda->model->api->context_pop(&context);
   free(places);
   return code;

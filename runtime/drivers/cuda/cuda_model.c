@@ -9,40 +9,63 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static o3rt_cuda_model_t *models;
 
+typedef struct loading {
+  o3rt_cuda_model_t *model;
+  o3_code_t code; /* for the user, once a step failed */
+  o3rt_text_t *error;
+} loading_t;
+
+o3_code_t o3rt_cuda_code(int code) {
+  return code == CUDA_OUT_OF_MEMORY ? O3_ERROR_OUT_OF_MEMORY : O3_ERROR_RUN;
+}
+
+// "model 'net' on GPU 0: "
+static void begin_error(loading_t *loading, o3_code_t code) {
+  loading->code = code;
+  o3rt_text_printf(loading->error, "model '%s' on GPU %d: ", loading->model->compiled->name,
+                   loading->model->device);
+}
+
+static void print_step(loading_t *loading, const char *what, int code) {
+  o3rt_text_printf(loading->error, "%s: ", what);
+  o3rt_cuda_print_error(loading->model->api, code, loading->error);
+}
+
 // Every step says what it was about; |code| is the driver's answer.
-static bool succeed(const o3rt_cuda_model_t *model, int code, const char *what, o3rt_text_t *error) {
+static bool succeed(loading_t *loading, int code, const char *what) {
   if (code == CUDA_OK) return true;
-  o3rt_text_printf(error, "model '%s' on GPU %d: %s: ", model->compiled->name, model->device, what);
-  o3rt_cuda_print_error(model->api, code, error);
+  begin_error(loading, o3rt_cuda_code(code));
+  print_step(loading, what, code);
   return false;
 }
 
 // ---- Is it the right card? ----
 
-static bool check_device(const o3rt_cuda_model_t *model, o3rt_text_t *error) {
+static bool check_device(loading_t *loading) {
+  const o3rt_cuda_model_t *model = loading->model;
   int count = 0;
-  if (!succeed(model, model->api->device_count(&count), "counting the cards", error)) return false;
+  if (!succeed(loading, model->api->device_count(&count), "counting the cards")) return false;
   if (model->device >= 0 && model->device < count) return true;
-  o3rt_text_printf(error, "there is no GPU %d: the driver finds %d", model->device, count);
+  loading->code = O3_ERROR_UNSUPPORTED;
+  o3rt_text_printf(loading->error, "there is no GPU %d: the driver finds %d", model->device, count);
   return false;
 }
 
-static bool check_capability(const o3rt_cuda_model_t *model, int handle, int *capability,
-                             o3rt_text_t *error) {
+static bool check_capability(loading_t *loading, int *capability) {
+  const o3rt_cuda_model_t *model = loading->model;
   const o3rt_gpu_t *gpu = model->compiled->gpu;
-  int major = 0, minor = 0;
+  int major = 0, minor = 0, handle = model->handle;
   char name[128] = "";
-  if (!succeed(model, model->api->device_attribute(&major, CUDA_ATTRIBUTE_MAJOR, handle), "its version",
-               error) ||
-      !succeed(model, model->api->device_attribute(&minor, CUDA_ATTRIBUTE_MINOR, handle), "its version",
-               error) ||
-      !succeed(model, model->api->device_name(name, sizeof name, handle), "its name", error))
+  if (!succeed(loading, model->api->device_attribute(&major, CUDA_ATTRIBUTE_MAJOR, handle), "its version") ||
+      !succeed(loading, model->api->device_attribute(&minor, CUDA_ATTRIBUTE_MINOR, handle), "its version") ||
+      !succeed(loading, model->api->device_name(name, sizeof name, handle), "its name"))
     return false;
   *capability = 10 * major + minor;
   bool runs = gpu->specific ? *capability == gpu->sm : *capability >= gpu->sm;
   if (runs) return true;
+  loading->code = O3_ERROR_UNSUPPORTED;
   o3rt_text_printf(
-      error,
+      loading->error,
       "this model was compiled for %s and needs a GPU of compute capability %d.%d%s; GPU %d (%s) has "
       "%d.%d",
       model->compiled->target, gpu->sm / 10, gpu->sm % 10, gpu->specific ? "" : " or later", model->device,
@@ -52,23 +75,32 @@ static bool check_capability(const o3rt_cuda_model_t *model, int handle, int *ca
 
 // ---- Loading ----
 
-static bool load_functions(o3rt_cuda_model_t *model, o3rt_text_t *error) {
+static bool load_functions(loading_t *loading) {
+  o3rt_cuda_model_t *model = loading->model;
   const o3rt_gpu_t *gpu = model->compiled->gpu;
   for (int32_t i = 0; i < gpu->num_kernels; ++i) {
     model->functions[i].shared_bytes = PLAIN_SHARED_BYTES;
     int code = model->api->module_function(&model->functions[i].handle, model->module, gpu->kernels[i].name);
-    if (!succeed(model, code, gpu->kernels[i].name, error)) return false;
+    if (!succeed(loading, code, gpu->kernels[i].name)) return false;
   }
   return true;
 }
 
-// Machine code runs on cards of its own major version, from its minor version on; later cards take the PTX.
-static bool load_code(o3rt_cuda_model_t *model, int capability, o3rt_text_t *error) {
+// Machine code runs on cards of its own major version, from its minor version on; later cards take the PTX,
+// and so does a driver that knows the card but not the machine code.
+static bool load_code(loading_t *loading, int capability) {
+  o3rt_cuda_model_t *model = loading->model;
   const o3rt_gpu_t *gpu = model->compiled->gpu;
   bool fits = gpu->cubin && capability / 10 == gpu->sm / 10;
-  int code = model->api->module_load(&model->module, fits ? gpu->cubin : gpu->ptx);
-  return succeed(model, code, fits ? "loading its code" : "compiling its PTX", error) &&
-         load_functions(model, error);
+  int code = fits ? model->api->module_load(&model->module, gpu->cubin) : CUDA_OK;
+  if (fits && code == CUDA_OK) return load_functions(loading);
+  if (code == CUDA_OUT_OF_MEMORY) return succeed(loading, code, "loading its machine code");
+  int compiled = model->api->module_load(&model->module, gpu->ptx);
+  if (compiled == CUDA_OK) return load_functions(loading);
+  begin_error(loading, compiled == CUDA_OUT_OF_MEMORY ? O3_ERROR_OUT_OF_MEMORY : O3_ERROR_UNSUPPORTED);
+  if (fits) print_step(loading, "loading its machine code", code);
+  print_step(loading, fits ? "; compiling its PTX" : "compiling its PTX", compiled);
+  return false;
 }
 
 // From the library's read-only memory; the copies are in order with each other, and done at the end.
@@ -88,32 +120,34 @@ static int copy_weights(o3rt_cuda_model_t *model) {
   return code != CUDA_OK ? code : destroyed;
 }
 
-static bool load_weights(o3rt_cuda_model_t *model, o3_code_t *result, o3rt_text_t *error) {
+static bool load_weights(loading_t *loading) {
+  o3rt_cuda_model_t *model = loading->model;
   size_t bytes = (size_t)model->compiled->gpu->weight_bytes, available = 0, total = 0;
   if (bytes == 0) return true;
   int code = model->api->memory_alloc(&model->weights, bytes);
   if (code == CUDA_OUT_OF_MEMORY) {
-    *result = O3_ERROR_OUT_OF_MEMORY;
+    loading->code = O3_ERROR_OUT_OF_MEMORY;
     (void)model->api->memory_info(&available, &total);
-    o3rt_text_printf(error,
+    o3rt_text_printf(loading->error,
                      "out of memory on GPU %d: the weights of model '%s' take %zu bytes, %zu of %zu are free",
                      model->device, model->compiled->name, bytes, available, total);
     return false;
   }
-  return succeed(model, code, "memory for weights", error) &&
-         succeed(model, copy_weights(model), "copying its weights", error);
+  return succeed(loading, code, "memory for weights") &&
+         succeed(loading, copy_weights(model), "copying its weights");
 }
 
-static bool load(o3rt_cuda_model_t *model, o3_code_t *result, o3rt_text_t *error) {
+static bool load(loading_t *loading) {
+  o3rt_cuda_model_t *model = loading->model;
   int capability = 0;
-  if (!check_device(model, error)) return false;
-  if (!succeed(model, model->api->device_get(&model->handle, model->device), "opening it", error) ||
-      !check_capability(model, model->handle, &capability, error) ||
-      !succeed(model, model->api->context_retain(&model->context, model->handle), "its context", error))
+  if (!check_device(loading)) return false;
+  if (!succeed(loading, model->api->device_get(&model->handle, model->device), "opening it") ||
+      !check_capability(loading, &capability) ||
+      !succeed(loading, model->api->context_retain(&model->context, model->handle), "its context") ||
+      !succeed(loading, model->api->context_push(model->context), "its context"))
     return false;
-  if (!succeed(model, model->api->context_push(model->context), "its context", error)) return false;
   cuda_context_t context;
-  bool loaded = load_code(model, capability, error) && load_weights(model, result, error);
+  bool loaded = load_code(loading, capability) && load_weights(loading);
   (void)model->api->context_pop(&context);
   return loaded;
 }
@@ -152,12 +186,14 @@ static o3rt_cuda_model_t *create(const o3rt_model_t *compiled, int device, o3_co
   model->compiled = compiled;
   model->api = api;
   model->device = device;
-  if (load(model, code, error)) {
+  loading_t loading = {.model = model, .error = error};
+  if (load(&loading)) {
     model->next = models;
     models = model;
     return model;
   }
   unload(model);
+  *code = loading.code;
   return NULL;
 }
 

@@ -26,6 +26,9 @@ typedef struct o3rt_cuda_model {
   o3rt_cuda_function_t functions[]; /* by number of the kernel */
 } o3rt_cuda_model_t;
 
+/* What the user is told of a CUresult that is no success. */
+o3_code_t o3rt_cuda_code(int code);
+
 /* The model on card |device|: the one that is there already, or a new one. NULL with *code and |error|. */
 o3rt_cuda_model_t *o3rt_cuda_model_retain(const o3rt_model_t *compiled, int device, o3_code_t *code,
                                           o3rt_text_t *error);

@@ -195,6 +195,12 @@ static o3_status_t make_cubin(gpu_object_t *self) {
   }
   o3_status_t status = o3_ptxas_run(ptxas, gpu, self->specific, &self->ptx, &self->cubin, NULL);
   if (!status) o3_log(O3_LOG_NOTE, "%s: PTX, and machine code by %s", gpu->name, ptxas);
+  if (status && o3_status_code(status) == O3_STATUS_UNSUPPORTED) {
+    o3_log(O3_LOG_NOTE, "%s: PTX only, the driver compiles it when the model is loaded (%s)", gpu->name,
+           o3_status_message(status));
+    o3_status_destroy(status);
+    status = NULL;
+  }
   free(ptxas);
   return status;
 }

@@ -72,17 +72,13 @@ static int number_in(MlirModule module, const char *name, MlirAttribute entry,
   return (int)count;
 }
 
-static bool same_name(MlirAttribute a, MlirAttribute b) {
-  return mlirAttributeEqual(mlirDictionaryAttrGetElementByName(a, O3_STR("name")),
-                            mlirDictionaryAttrGetElementByName(b, O3_STR("name")));
-}
-
 int o3_nvptx_kernel_number(MlirModule module, const char *name, const char *label) {
   MlirContext context = mlirModuleGetContext(module);
   MlirNamedAttribute fields[2] = {
       mlirNamedAttributeGet(mlirIdentifierGet(context, O3_STR("label")), o3_attr_string(context, label)),
       mlirNamedAttributeGet(mlirIdentifierGet(context, O3_STR("name")), o3_attr_string(context, name))};
-  return number_in(module, O3_NVPTX_KERNELS_ATTR, mlirDictionaryAttrGet(context, 2, fields), same_name);
+  return number_in(module, O3_NVPTX_KERNELS_ATTR, mlirDictionaryAttrGet(context, 2, fields),
+                   mlirAttributeEqual);
 }
 
 int o3_nvptx_message_number(MlirModule module, MlirStringRef text) {

@@ -15,7 +15,8 @@ MlirBlock o3_nvptx_device(MlirModule module);
 /* The gpu.module op, or a null op. */
 MlirOperation o3_nvptx_device_op(MlirModule module);
 
-/* The number of the kernel |name|, which is noted under O3_NVPTX_KERNELS_ATTR with |label| when it is new. */
+/* The number of the kernel |name| of the nodes |label|, noted under O3_NVPTX_KERNELS_ATTR when it is new:
+ * code that several layers share has a number a layer, so that errors name the right one. */
 int o3_nvptx_kernel_number(MlirModule module, const char *name, const char *label);
 /* The number of a text of a device assert. */
 int o3_nvptx_message_number(MlirModule module, MlirStringRef text);

@@ -20,7 +20,7 @@ o3_status_t o3_ptx_emit_llvm_ir(const o3_gpu_t *gpu, bool specific, MlirModule d
 char *o3_ptxas_find(void);
 
 /* Machine code of |ptx| by the assembler at |ptxas|; |report| receives what ptxas -v says (malloc'ed), or
- * NULL. */
+ * NULL. UNSUPPORTED: this ptxas does not know the card, or such PTX. */
 o3_status_t o3_ptxas_run(const char *ptxas, const o3_gpu_t *gpu, bool specific, const o3_artifact_t *ptx,
                          o3_artifact_t *cubin, char **report) O3_MUST_USE;
 

@@ -84,6 +84,11 @@ static o3_status_t write_all(int fd, const o3_artifact_t *text) {
   return NULL;
 }
 
+/* What a ptxas says that is older than the card, or than the PTX. */
+static bool is_too_old(const char *printed) {
+  return strstr(printed, "is not defined for option 'gpu-name'") || strstr(printed, "Unsupported .version");
+}
+
 /* What the program prints, until it ends. */
 static o3_status_t run(const char *path, char *const *arguments, o3_strbuf_t *printed) {
   int ends[2], state = 0;
@@ -101,8 +106,11 @@ static o3_status_t run(const char *path, char *const *arguments, o3_strbuf_t *pr
   close(ends[0]);
   while (waitpid(child, &state, 0) < 0 && errno == EINTR) continue;
   if (WIFEXITED(state) && WEXITSTATUS(state) == 0) return NULL;
-  return o3_status_create(O3_STATUS_INTERNAL, "%s does not take the code: %s", path,
-                          printed->failed || !printed->length ? "it printed nothing" : printed->text);
+  const char *text = printed->failed || !printed->length ? "it printed nothing" : printed->text;
+  if (is_too_old(text))
+    return o3_status_create(O3_STATUS_UNSUPPORTED, "%s is too old: %.*s", path, (int)strcspn(text, "\n"),
+                            text);
+  return o3_status_create(O3_STATUS_INTERNAL, "%s does not take the code: %s", path, text);
 }
 
 typedef struct files {

@@ -220,6 +220,16 @@ static bool ends(matcher_t *self, o3_dep_node_t *product) {
   return why ? stop(self, product, why) : true;
 }
 
+/* With --no-fusion an op of another node than the product's is not taken. */
+static bool is_one_node(matcher_t *self, const o3_dep_node_t *product) {
+  for (size_t i = 0; self->groups->one_node && i < self->group->members.count; ++i) {
+    const o3_dep_node_t *node = self->group->members.items[i];
+    if (!mlirStringRefEqual(o3_op_label(node->op), o3_op_label(product->op)))
+      return stop(self, node, "it is another node: --no-fusion");
+  }
+  return true;
+}
+
 static const char *stop_text(const matcher_t *self, const o3_dep_node_t *root) {
   if (root->num_users == 0) return "nothing reads the result";
   if (mlirOperationIsNull(mlirOperationGetNextInBlock(root->users[0]->op))) return "the result is an output";
@@ -258,7 +268,7 @@ o3_status_t o3_group_attention(o3_groups_t *groups, o3_dep_node_t *seed, const o
   O3_TRY(follow_softmax(&self, &found));
   if (!found) return NULL;
   o3_dep_node_t *product = user_of(self.at, 0, 1);
-  if (ends(&self, product)) return finish(&self, product);
+  if (ends(&self, product) && is_one_node(&self, product)) return finish(&self, product);
   *stopped = self.stopped;
   *why = self.why;
   return NULL;

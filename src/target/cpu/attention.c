@@ -1,7 +1,7 @@
 /* Attention in one pass over the keys.
  *
- *     scf.parallel (batch, heads, queries by 64)
- *       tile: 64 queries x 128 keys of scores, on the stack
+ *     scf.parallel (batch, heads, queries by 128)
+ *       tile: 128 queries x 128 keys of scores, on the stack
  *       scf.for keys by 128
  *         tile = Q K^T                           o3k_f32_gemm_block
  *         scale, masks                           the loops of the ops, on the tile
@@ -25,7 +25,7 @@
 #include "target/cpu/gemm_text.h"
 #include "target/cpu/softmax_text.h"
 
-enum { MAX_SIDES = 4, QUERIES = 64, UNKNOWN_KEYS = 256 };
+enum { MAX_SIDES = 4, FEW_QUERIES = 64, QUERIES = O3_SOFTMAX_ROWS, UNKNOWN_KEYS = 256 };
 
 typedef struct attention {
   o3_pass_env_t *env;
@@ -37,6 +37,7 @@ typedef struct attention {
   int to_mixed[O3_IR_MAX_RANK]; /* dim of the first product -> of the second, -1: none */
   int num_sides;
   o3_gemm_side_t sides[MAX_SIDES];
+  int64_t queries; /* of a task */
   /* A task's: */
   MlirValue tile, greatest, sums; /* memref on the stack; flat ones */
   MlirValue around[O3_IR_MAX_RANK], row_lower, row_upper, keys, width;
@@ -51,23 +52,46 @@ static int dim_at(const o3_nest_operand_t *operand, int position) {
   return expr.ptr && mlirAffineExprIsADim(expr) ? (int)mlirAffineDimExprGetPosition(expr) : -1;
 }
 
-/* The left operand of the second product is walked as the first one's result; each dim has its part in both.
- */
+static bool is_zero(MlirAffineExpr expr) {
+  return expr.ptr && mlirAffineExprIsAConstant(expr) && mlirAffineConstantExprGetValue(expr) == 0;
+}
+
+static bool has_dim(const o3_gemm_dims_t *dims, int dim) {
+  for (int i = 0; i < dims->count; ++i) {
+    if (dims->at[i] == dim) return true;
+  }
+  return false;
+}
+
+/* What is around one product is around the other, or has one turn. */
+static bool match_around(const attention_t *self) {
+  const o3_gemm_product_t *s = &self->scores, *m = &self->mixed;
+  bool partner[O3_IR_MAX_RANK] = {0};
+  for (int i = 0; i < s->around.count; ++i) {
+    int to = self->to_mixed[s->around.at[i]];
+    if (to < 0 && s->nest->sizes[s->around.at[i]] != 1) return false;
+    if (to >= 0 && !has_dim(&m->around, to)) return false;
+    if (to >= 0) partner[to] = true;
+  }
+  for (int i = 0; i < m->around.count; ++i) {
+    if (!partner[m->around.at[i]] && m->nest->sizes[m->around.at[i]] != 1) return false;
+  }
+  return true;
+}
+
+/* The left operand of the second product is walked as the first one's result; each dim has its part in both,
+ * but for a batch of one, which may be the place 0 there. */
 static bool match_dims(attention_t *self) {
   const o3_gemm_product_t *s = &self->scores, *m = &self->mixed;
-  if (s->c->num_terms != m->a->num_terms || s->around.count != m->around.count) return false;
+  if (s->c->num_terms != m->a->num_terms) return false;
   for (int d = 0; d < s->nest->num_dims; ++d) self->to_mixed[d] = -1;
   for (int r = 0; r < s->c->num_terms; ++r) {
     int from = dim_at(s->c, r), to = dim_at(m->a, r);
-    if (from < 0 || to < 0) return false;
+    if (from < 0 || (to < 0 && !(is_zero(m->a->all_exprs[r]) && s->nest->sizes[from] == 1))) return false;
     self->to_mixed[from] = to;
   }
-  for (int i = 0; i < s->around.count; ++i) {
-    bool found = false;
-    for (int k = 0; k < m->around.count; ++k) found |= m->around.at[k] == self->to_mixed[s->around.at[i]];
-    if (!found) return false;
-  }
-  return self->to_mixed[s->rows.at[0]] == m->rows.at[0] && self->to_mixed[s->columns.at[0]] == m->depth.at[0];
+  return match_around(self) && self->to_mixed[s->rows.at[0]] == m->rows.at[0] &&
+         self->to_mixed[s->columns.at[0]] == m->depth.at[0];
 }
 
 static const char *read_products(attention_t *self, MlirOperation scores, MlirOperation mixed) {
@@ -129,17 +153,17 @@ static MlirValue flat_of(o3_builder_t *b, MlirValue memref) {
 
 /* Scores and probabilities are the tile from now on. */
 static void build_tile(attention_t *self, o3_builder_t *b, int num_buffers, const MlirOperation *buffers) {
-  int64_t sizes[O3_IR_MAX_RANK], queries = QUERIES;
+  int64_t sizes[O3_IR_MAX_RANK];
   const o3_nest_operand_t *c = self->scores.c;
   for (int r = 0; r < c->num_terms; ++r) {
     int dim = dim_at(c, r);
-    sizes[r] = dim == self->scores.rows.at[0]      ? QUERIES
+    sizes[r] = dim == self->scores.rows.at[0]      ? self->queries
                : dim == self->scores.columns.at[0] ? self->shape.columns
                                                    : 1;
   }
   self->tile = alloca_of(b, c->num_terms, sizes);
-  self->greatest = flat_of(b, alloca_of(b, 1, &queries));
-  self->sums = flat_of(b, alloca_of(b, 1, &queries));
+  self->greatest = flat_of(b, alloca_of(b, 1, &self->queries));
+  self->sums = flat_of(b, alloca_of(b, 1, &self->queries));
   for (int i = 0; i < num_buffers; ++i)
     mlirValueReplaceAllUsesOfWith(mlirOperationGetResult(buffers[i], 0), self->tile);
 }
@@ -185,7 +209,8 @@ static void build_scores(attention_t *self, o3_builder_t *b) {
   a[O3_GEMM_M_HI] = self->row_upper;
   a[O3_GEMM_N_LO] = self->key_lower;
   a[O3_GEMM_N_HI] = self->key_upper;
-  MlirValue count = o3_build_index(b, (int64_t)QUERIES * self->shape.columns);
+  MlirValue rows = o3_build2(b, "arith.subi", self->row_upper, self->row_lower);
+  MlirValue count = o3_build2(b, "arith.muli", rows, o3_build_index(b, self->shape.columns));
   o3_gemm_call(b, O3_SOFTMAX_CLEAR, O3_VALUES(self->scores.c->flat, zero, count));
   o3_gemm_call(b, self->block, O3_GEMM_ARGUMENTS, a);
 }
@@ -220,13 +245,20 @@ static o3_status_t build_side(attention_t *self, o3_builder_t *b, o3_gemm_side_t
   return o3_build_for(b, &rows, NULL);
 }
 
+/* The task's places around the second product; 0 for its other dims. */
+static void mixed_around(const attention_t *self, o3_builder_t *b, MlirValue *ivs) {
+  for (int d = 0; d < self->mixed.nest->num_dims; ++d) ivs[d] = o3_build_index(b, 0);
+  for (int i = 0; i < self->scores.around.count; ++i) {
+    int to = self->to_mixed[self->scores.around.at[i]];
+    if (to >= 0) ivs[to] = self->around[i];
+  }
+}
+
 /* The first result of the task's first row, and from one row to the next. */
 static void result_place(const attention_t *self, o3_builder_t *b, MlirValue *at, MlirValue *row) {
   const o3_gemm_product_t *m = &self->mixed;
-  MlirValue ivs[O3_IR_MAX_RANK], zero = o3_build_index(b, 0);
-  for (int d = 0; d < m->nest->num_dims; ++d) ivs[d] = zero;
-  for (int i = 0; i < self->scores.around.count; ++i)
-    ivs[self->to_mixed[self->scores.around.at[i]]] = self->around[i];
+  MlirValue ivs[O3_IR_MAX_RANK];
+  mixed_around(self, b, ivs);
   ivs[m->rows.at[0]] = self->row_lower;
   *at = o3_nest_address(m->nest, m->c, b, ivs);
   *row = o3_nest_step_value(m->c, m->rows.at[0], b);
@@ -256,11 +288,9 @@ static o3_status_t mixed_columns(o3_builder_t *b, void *context, MlirValue colum
   const mixed_loop_t *loop = context;
   attention_t *self = loop->self;
   const o3_gemm_product_t *m = &self->mixed;
-  MlirValue a[O3_GEMM_ARGUMENTS], ivs[O3_IR_MAX_RANK], zero = o3_build_index(b, 0);
+  MlirValue a[O3_GEMM_ARGUMENTS], ivs[O3_IR_MAX_RANK];
   (void)carried, (void)next;
-  for (int d = 0; d < m->nest->num_dims; ++d) ivs[d] = zero;
-  for (int i = 0; i < self->scores.around.count; ++i)
-    ivs[self->to_mixed[self->scores.around.at[i]]] = self->around[i];
+  mixed_around(self, b, ivs);
   ivs[m->depth.at[0]] = self->key_lower;
   move_tile(self, &self->mixed_nest, origin(self, b, self->key_lower));
   o3_gemm_arguments(m, b, ivs, a);
@@ -343,6 +373,19 @@ static o3_status_t build_task(attention_t *self, o3_builder_t *b) {
   return o3_build_if(b, &any, NULL);
 }
 
+/* Each task packs all keys and values, so it should take many queries, unless cores were left without one. */
+static int64_t choose_queries(const attention_t *self) {
+  const o3_gemm_product_t *s = &self->scores;
+  int64_t rows = s->nest->sizes[s->rows.at[0]], cores = self->env->machine->cores, tasks = 1;
+  if (rows < 0) return QUERIES;
+  for (int i = 0; i < s->around.count; ++i) {
+    int64_t size = s->nest->sizes[s->around.at[i]];
+    if (size > 0 && tasks < 2 * cores) tasks *= size;
+  }
+  tasks *= (rows + QUERIES - 1) / QUERIES;
+  return rows <= FEW_QUERIES || tasks < 2 * cores ? FEW_QUERIES : QUERIES;
+}
+
 static int64_t task_work(const attention_t *self) {
   int64_t keys = self->score_nest.sizes[self->scores.columns.at[0]], depth = 1;
   int64_t width = self->mixed_nest.sizes[self->mixed.columns.at[0]];
@@ -350,7 +393,7 @@ static int64_t task_work(const attention_t *self) {
     int64_t size = self->score_nest.sizes[self->scores.depth.at[i]];
     depth *= size < 0 ? QUERIES : size;
   }
-  double work = (double)QUERIES * (double)(keys < 0 ? UNKNOWN_KEYS : keys) *
+  double work = (double)self->queries * (double)(keys < 0 ? UNKNOWN_KEYS : keys) *
                 (double)(depth + (width < 0 ? QUERIES : width)) / self->shape.lanes;
   return work < 1 ? 1 : work > 1e15 ? (int64_t)1e15 : (int64_t)work;
 }
@@ -358,19 +401,20 @@ static int64_t task_work(const attention_t *self) {
 static o3_status_t build(attention_t *self, o3_builder_t *b, int num_buffers, const MlirOperation *buffers) {
   MlirValue sizes[O3_IR_MAX_RANK + 1], steps[O3_IR_MAX_RANK + 1], at[O3_IR_MAX_RANK + 1];
   int count = self->scores.around.count;
+  self->queries = choose_queries(self);
   for (int i = 0; i < count; ++i) {
     sizes[i] = o3_nest_own_size(&self->score_nest, self->scores.around.at[i], b);
     steps[i] = o3_build_index(b, 1);
   }
   MlirValue rows = o3_nest_own_size(&self->score_nest, self->scores.rows.at[0], b);
   sizes[count] = rows;
-  steps[count] = o3_build_index(b, QUERIES);
+  steps[count] = o3_build_index(b, self->queries);
   self->keys = o3_nest_own_size(&self->score_nest, self->scores.columns.at[0], b);
   self->width = o3_nest_own_size(&self->mixed_nest, self->mixed.columns.at[0], b);
   o3_builder_t in = o3_cpu_parallel(b, count + 1, sizes, steps, task_work(self), at);
   for (int i = 0; i < count; ++i) self->around[i] = at[i];
   self->row_lower = at[count];
-  MlirValue end = o3_build2(&in, "arith.addi", at[count], o3_build_index(&in, QUERIES));
+  MlirValue end = o3_build2(&in, "arith.addi", at[count], o3_build_index(&in, self->queries));
   self->row_upper = o3_build2(&in, "arith.minsi", end, rows);
   build_tile(self, &in, num_buffers, buffers);
   return build_task(self, &in);

@@ -2,6 +2,9 @@
 #ifndef O3_TARGET_CPU_SOFTMAX_TEXT_H
 #define O3_TARGET_CPU_SOFTMAX_TEXT_H
 
+/* Most rows of a call. */
+enum { O3_SOFTMAX_ROWS = 128 };
+
 /* The functions of the module; all arguments are index but the memref<?xf32>.
  *
  * o3k_f32_softmax_begin(M, m, Z, z, Y, y, y_row, rows, width): the greatest scores M[m + r] are -inf, the

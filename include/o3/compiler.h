@@ -49,13 +49,15 @@ typedef struct o3_compile_options {
   const char
       *sparse_format; /* "auto" (default), "dense", ...; see o3_compile_sparse_format. Heeded at level 3 */
   const char *sparse_config; /* a file of lines "GLOB FORMAT": formats of the nodes whose names match */
+  int32_t measure; /* not 0: where sparse_format is auto, time the formats that look best, and dense, on this
+                      machine, and take the fastest. At level 3, for CPU targets that this machine can run */
   int32_t no_fusion;         /* not 0: ops of different nodes of the model file do not become one kernel */
   const char *symbol_prefix; /* "o3": the library's function is o3_model; a C identifier */
   int32_t num_dims;
   const o3_compile_dim_t *dims;
   int32_t num_shapes;
   const o3_compile_shape_t *shapes;
-  int32_t threads; /* that linking may use; 0: one a core */
+  int32_t threads; /* that linking may use, and that run what is measured; 0: one a core */
 
   /* Looking inside. Stages are named as in o3_compile_stage. */
   const char *emit; /* write the module after this stage as .mlir, and go no further */
@@ -70,7 +72,8 @@ typedef struct o3_compile_options {
                          they    end where they do */
   const char *report; /* write which format each weight got, and why, to this file as JSON; level 3 */
 
-  /* Called when a stage starts; |index| counts from 0, |count| is the number of stages that will run. */
+  /* Called when a stage starts, and when it goes on to another op to measure, which |stage| then names too;
+   * |index| counts from 0, |count| is the number of stages that will run. */
   void (*progress)(void *context, const char *stage, int32_t index, int32_t count);
   void *progress_context;
 } o3_compile_options_t;

@@ -3,6 +3,7 @@
 #define O3_DRIVER_COMPILATION_H
 
 #include "analysis/sparse_choice.h"
+#include "driver/measure.h"
 #include "driver/pass_run.h"
 #include "o3/compiler.h"
 #include "package/package.h"
@@ -46,6 +47,7 @@ typedef struct o3_compilation {
   MlirModule module;
   o3_machine_t machine;
   o3_pass_env_t env;
+  o3_measurer_t measurer;
   o3_pass_runner_t runner;
   o3_sparse_report_t sparse_report; /* filled by the rewrite stage */
   o3_interface_t interface;         /* empty until it is known */

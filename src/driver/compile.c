@@ -17,6 +17,19 @@
 
 typedef o3_compilation_t compilation_t;
 
+/* ---- Progress ---- */
+
+static void report_progress(const compilation_t *c, o3_stage_t stage, const char *text) {
+  const o3_compile_options_t *options = c->plan.options;
+  if (!options->progress) return;
+  o3_stage_t first = c->plan.model_is_mlir ? c->plan.first : O3_STAGE_IMPORT;
+  options->progress(options->progress_context, text, (int)(stage - first), (int)(c->plan.last - first) + 1);
+}
+
+static void report_measuring(void *compilation, const char *what) {
+  report_progress(compilation, O3_STAGE_REWRITE, what);
+}
+
 /* ---- Setting up ---- */
 
 static o3_status_t reproducer_folder(compilation_t *c, const char **folder) {
@@ -54,7 +67,13 @@ static o3_status_t set_up(compilation_t *c, const o3_compile_options_t *options)
                            .precision = c->plan.precision,
                            .sparse_report = &c->sparse_report,
                            .no_fusion = options->no_fusion != 0,
-                           .evaluate = o3_evaluate};
+                           .evaluate = o3_evaluate,
+                           .measure = options->measure ? o3_measure : NULL,
+                           .measurer = &c->measurer};
+  c->measurer = (o3_measurer_t){.target = c->plan.target,
+                                .threads = options->threads ? options->threads : c->machine.cores,
+                                .progress = report_measuring,
+                                .context = c};
   c->sparse_report.rows = o3_ptr_vec(c->arena);
   O3_TRY(o3_overrides_apply(c->arena, options, &c->env));
   if (options->sparse_config) O3_TRY(o3_sparse_config_read(options->sparse_config, &c->env));
@@ -75,14 +94,6 @@ static void tear_down(compilation_t *c) {
 }
 
 /* ---- Stages ---- */
-
-static void report_progress(const compilation_t *c, o3_stage_t stage) {
-  const o3_compile_options_t *options = c->plan.options;
-  if (!options->progress) return;
-  o3_stage_t first = c->plan.model_is_mlir ? c->plan.first : O3_STAGE_IMPORT;
-  options->progress(options->progress_context, o3_stage_name(stage), (int)(stage - first),
-                    (int)(c->plan.last - first) + 1);
-}
 
 /* A stage that runs for several kinds of code is one. */
 static void record_time(compilation_t *c, o3_stage_t stage, double start) {
@@ -139,7 +150,7 @@ static o3_status_t read_model(compilation_t *c) {
   if (c->plan.model_is_mlir) {
     O3_TRY(read_mlir(c));
   } else {
-    report_progress(c, O3_STAGE_IMPORT);
+    report_progress(c, O3_STAGE_IMPORT, o3_stage_name(O3_STAGE_IMPORT));
     O3_TRY(o3_import_onnx(c->context, c->arena, c->weights, path, &c->module));
     O3_TRY_CONTEXT(o3_stage_verify(O3_STAGE_IMPORT, c->module), "'%s'", path);
     c->plan.first = O3_STAGE_NORMALIZE;
@@ -236,7 +247,7 @@ static o3_status_t report_weights(const compilation_t *c) {
 
 static o3_status_t run_stage(compilation_t *c, o3_stage_t stage) {
   double start = o3_clock_ms();
-  report_progress(c, stage);
+  report_progress(c, stage, o3_stage_name(stage));
   if (stage == O3_STAGE_OBJECT) {
     O3_TRY(emit_object(c));
   } else if (stage == O3_STAGE_PACKAGE) {

@@ -140,6 +140,15 @@ static o3_status_t check_sparse_level(const o3_compile_options_t *options) {
                           format, options->opt_level);
 }
 
+static o3_status_t check_measure(const o3_plan_t *plan) {
+  const o3_compile_options_t *options = plan->options;
+  if (!options->measure) return NULL;
+  if (options->opt_level < 3)
+    return o3_status_create(O3_STATUS_INVALID_ARGUMENT,
+                            "measuring sparse formats needs opt level 3, it is %d", options->opt_level);
+  return o3_measure_check(plan->target);
+}
+
 /* Nothing would come of it, which a user who asks for a format should know. */
 static o3_status_t check_sparse_on_gpu(const o3_plan_t *plan) {
   const char *format = plan->options->sparse_format;
@@ -226,6 +235,7 @@ o3_status_t o3_plan_make(o3_arena_t *arena, const o3_compile_options_t *options,
   *plan = (o3_plan_t){.options = options};
   O3_TRY(plan_target(plan));
   O3_TRY(check_sparse_level(options));
+  O3_TRY(check_measure(plan));
   O3_TRY(plan_model(arena, plan));
   O3_TRY(plan_stages(plan));
   O3_TRY(plan_output(arena, plan));

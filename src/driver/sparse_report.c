@@ -7,9 +7,14 @@
 
 /* ---- What both tell ---- */
 
+/* Microseconds, dense and as chosen. */
+typedef struct times {
+  double dense, chosen;
+} times_t;
+
 typedef struct total {
-  int weights, sparse;
-  double dense_time, time;
+  int weights, sparse, num_measured;
+  times_t predicted, measured; /* of all; of those that were measured */
   int64_t elements, zeros, dense_bytes, bytes;
 } total_t;
 
@@ -19,18 +24,24 @@ static const o3_sparse_choice_t *row_at(const o3_sparse_report_t *report, size_t
 
 static double share(int64_t part, int64_t whole) { return whole ? (double)part / (double)whole : 0; }
 
-/* Times are measured ones where dense and sparse were, else predicted ones. */
-static double dense_time(const o3_sparse_choice_t *row) {
-  return row->dense_measured > 0 ? row->dense_measured : row->dense_predicted;
+static double gain(times_t times) { return times.chosen > 0 ? times.dense / times.chosen : 1; }
+
+static times_t predicted(const o3_sparse_choice_t *row) {
+  return (times_t){row->dense_predicted, row->chosen ? row->chosen->predicted : row->dense_predicted};
 }
 
-static double chosen_time(const o3_sparse_choice_t *row) {
-  if (!row->chosen) return dense_time(row);
-  return row->chosen->measured > 0 ? row->chosen->measured : row->chosen->predicted;
+/* Zeros when the row was not measured. */
+static times_t measured(const o3_sparse_choice_t *row) {
+  return (times_t){row->dense_measured, row->chosen ? row->chosen->measured : row->dense_measured};
 }
 
 static int64_t chosen_bytes(const o3_sparse_choice_t *row) {
   return row->chosen ? row->chosen->bytes : row->dense_bytes;
+}
+
+static void add(times_t *sum, times_t times) {
+  sum->dense += times.dense;
+  sum->chosen += times.chosen;
 }
 
 static total_t add_up(const o3_sparse_report_t *report) {
@@ -39,10 +50,11 @@ static total_t add_up(const o3_sparse_report_t *report) {
     const o3_sparse_choice_t *row = row_at(report, i);
     ++total.weights;
     total.sparse += row->chosen != NULL;
+    total.num_measured += row->dense_measured > 0;
     total.elements += row->sparsity.elements;
     total.zeros += row->sparsity.zeros;
-    total.dense_time += dense_time(row);
-    total.time += chosen_time(row);
+    add(&total.predicted, predicted(row));
+    add(&total.measured, measured(row));
     total.dense_bytes += row->dense_bytes;
     total.bytes += chosen_bytes(row);
   }
@@ -72,32 +84,54 @@ static void print_blocks(FILE *stream, const o3_sparsity_t *sparsity) {
   fprintf(stream, " %12s", text);
 }
 
-static void print_row(FILE *stream, const o3_sparse_choice_t *row) {
+static void print_times(FILE *stream, times_t times) {
+  if (times.dense > 0)
+    fprintf(stream, " %9.1f %9.1f %5.2fx", times.dense, times.chosen, gain(times));
+  else
+    fprintf(stream, " %9s %9s %6s", "-", "-", "-");
+}
+
+static void print_row(FILE *stream, const o3_sparse_choice_t *row, bool with_measured) {
   fprintf(stream, "  %-28s %-16s %5.1f %%", row->node, row->shape,
           100 * share(row->sparsity.zeros, row->sparsity.elements));
   print_blocks(stream, &row->sparsity);
-  fprintf(stream, "  %-10s %9.1f %9.1f %5.2fx %8.1f %8.1f  %s\n", row->format, dense_time(row),
-          chosen_time(row), dense_time(row) / chosen_time(row), (double)row->dense_bytes / 1e3,
-          (double)chosen_bytes(row) / 1e3, row->why);
+  fprintf(stream, "  %-10s", row->format);
+  print_times(stream, predicted(row));
+  if (with_measured) print_times(stream, measured(row));
+  fprintf(stream, " %8.1f %8.1f  %s\n", (double)row->dense_bytes / 1e3, (double)chosen_bytes(row) / 1e3,
+          row->why);
+}
+
+static void print_heading(FILE *stream, bool with_measured) {
+  fprintf(stream, "weights\n  %-28s %-16s %7s %12s  %-10s %9s %9s %6s", "node", "shape", "zeros", "stored",
+          "format", "dense us", "us", "gain");
+  if (with_measured) fprintf(stream, " %9s %9s %6s", "measured:", "us", "gain");
+  fprintf(stream, " %8s %8s  %s\n", "dense kB", "kB", "why");
+}
+
+static void print_total(FILE *stream, const total_t *total) {
+  fprintf(stream,
+          "  %d of %d weights are sparse; %.1f %% of all numbers are zero; products: %.0f us dense, %.0f us, "
+          "%.2fx; weights: %.1f MB dense, %.1f MB\n",
+          total->sparse, total->weights, 100 * share(total->zeros, total->elements), total->predicted.dense,
+          total->predicted.chosen, gain(total->predicted), (double)total->dense_bytes / 1e6,
+          (double)total->bytes / 1e6);
+  if (total->num_measured)
+    fprintf(stream, "  %d products were measured: %.0f us dense, %.0f us, %.2fx\n", total->num_measured,
+            total->measured.dense, total->measured.chosen, gain(total->measured));
 }
 
 void o3_sparse_report_print(FILE *stream, const o3_sparse_report_t *report) {
   bool symbolic = false;
-  fprintf(stream, "weights\n  %-28s %-16s %7s %12s  %-10s %9s %9s %6s %8s %8s  %s\n", "node", "shape",
-          "zeros", "stored", "format", "dense us", "us", "gain", "dense kB", "kB", "why");
+  total_t total = add_up(report);
+  print_heading(stream, total.num_measured > 0);
   for (size_t i = 0; i < report->rows.count; ++i) {
-    print_row(stream, row_at(report, i));
+    print_row(stream, row_at(report, i), total.num_measured > 0);
     symbolic |= !row_at(report, i)->layer.columns_known;
   }
-  total_t total = add_up(report);
-  fprintf(stream,
-          "  %d of %d weights are sparse; %.1f %% of all numbers are zero; products: %.0f us dense, %.0f us, "
-          "%.2fx; "
-          "weights: %.1f MB dense, %.1f MB\n",
-          total.sparse, total.weights, 100 * share(total.zeros, total.elements), total.dense_time, total.time,
-          total.time > 0 ? total.dense_time / total.time : 1, (double)total.dense_bytes / 1e6,
-          (double)total.bytes / 1e6);
+  print_total(stream, &total);
   fputs("  times are the cost model's, of one thread", stream);
+  if (total.num_measured) fputs(", but for those that were measured", stream);
   fputs(symbolic ? "; symbolic sizes were taken to be usual ones: --dim and --shape fix them\n" : "\n",
         stream);
 }
@@ -178,8 +212,13 @@ static void add_total(cJSON *object, const total_t *total) {
   cJSON_AddNumberToObject(json, "sparse", total->sparse);
   cJSON_AddNumberToObject(json, "elements", (double)total->elements);
   cJSON_AddNumberToObject(json, "zeros", (double)total->zeros);
-  cJSON_AddNumberToObject(json, "dense_us", total->dense_time);
-  cJSON_AddNumberToObject(json, "us", total->time);
+  cJSON_AddNumberToObject(json, "dense_us", total->predicted.dense);
+  cJSON_AddNumberToObject(json, "us", total->predicted.chosen);
+  if (total->num_measured) {
+    cJSON_AddNumberToObject(json, "measured", total->num_measured);
+    cJSON_AddNumberToObject(json, "measured_dense_us", total->measured.dense);
+    cJSON_AddNumberToObject(json, "measured_us", total->measured.chosen);
+  }
   cJSON_AddNumberToObject(json, "dense_bytes", (double)total->dense_bytes);
   cJSON_AddNumberToObject(json, "bytes", (double)total->bytes);
 }

@@ -71,6 +71,23 @@ typedef struct o3_pass_env o3_pass_env_t;
 typedef o3_status_t (*o3_evaluate_fn_t)(o3_pass_env_t *env, MlirModule module, int num_results,
                                         MlirAttribute *results);
 
+/* An op of @main that is to be measured: in how many ways it is compiled, and what each takes. Its type is
+ * static, its operands are constants but for the first. */
+typedef struct o3_measured {
+  double total, moved; /* microseconds of all its kernels; of those that move data only, for layouts */
+} o3_measured_t;
+typedef struct o3_measure {
+  MlirOperation op;
+  const char *what;  /* for people who wait */
+  const char *after; /* the pass that the op's module comes from: compiling goes on after it */
+  bool cold;         /* weights come from memory, as in a network that caches do not hold */
+  const char *attr;  /* the op gets this attribute, */
+  int count;
+  const MlirAttribute *values; /* of these values in turn, and none where it is null */
+  o3_measured_t *times;        /* |count|, the answer */
+} o3_measure_t;
+typedef o3_status_t (*o3_measure_fn_t)(o3_pass_env_t *env, const o3_measure_t *request);
+
 /* Everything that a pass may read, and where it may allocate. */
 struct o3_pass_env {
   MlirContext context;
@@ -90,8 +107,10 @@ struct o3_pass_env {
   int num_sparse_overrides;
   const o3_sparse_override_t *sparse_overrides;
   struct o3_sparse_report
-      *sparse_report;        /* analysis/sparse_choice.h: where choices are noted; NULL: nowhere */
-  o3_evaluate_fn_t evaluate; /* how constants are folded; NULL leaves them */
+      *sparse_report;                 /* analysis/sparse_choice.h: where choices are noted; NULL: nowhere */
+  o3_evaluate_fn_t evaluate;          /* how constants are folded; NULL leaves them */
+  o3_measure_fn_t measure;            /* how ops are timed on this machine; NULL: nothing is measured */
+  const struct o3_measurer *measurer; /* driver/measure.h: what |measure| needs */
 };
 
 typedef o3_status_t (*o3_pass_fn_t)(o3_pass_env_t *env, MlirModule module);

@@ -17,13 +17,18 @@
 #include "analysis/sparse_choice.h"
 #include "analysis/winograd.h"
 #include "base/log.h"
+#include "rewrite/measure_sparse.h"
 #include "rewrite/passes.h"
 #include "rewrite/rewrite_ir.h"
 
-/* What the model predicts is not exact: a gain below this is none. */
-#define MARGIN 0.9
+/* What the model predicts is not exact, nor are clocks: a gain below this is none. */
+#define MARGIN          0.9
+#define MEASURED_MARGIN 0.97
 /* Microseconds: of less, calling the kernel is the larger part. */
 #define LEAST_TIME 1.0
+
+/* Of a core's share of the last cache, on servers: weights that are more come from memory in every run. */
+enum { CACHE_BYTES = 32 << 20 };
 
 /* Symbolic sizes: networks halve an image as they double its channels, 64 of 56 x 56; a sequence of 128. */
 enum { USUAL_IMAGE = 64 * 56, LEAST_SIDE = 7, MOST_SIDE = 112, USUAL_ROWS = 128, MAX_OPTIONS = 24 };
@@ -32,7 +37,8 @@ typedef struct chooser {
   o3_pass_env_t *env;
   o3_arena_t *scratch; /* of one weight */
   bool *used;          /* lines of the config that matched */
-  int num_dense;       /* products that have no kernel for the format that all should get */
+  o3_measured_layers_t layers;
+  int num_dense; /* products that have no kernel for the format that all should get */
 } chooser_t;
 
 /* ---- The product ---- */
@@ -204,29 +210,39 @@ static const o3_sparse_option_t *find_option(const o3_sparse_choice_t *row, cons
   return NULL;
 }
 
+/* Of an option, or of dense without one: measured where it was asked for, else predicted. */
+static double time_of(const o3_sparse_choice_t *row, const o3_sparse_option_t *option) {
+  if (row->dense_measured > 0) return option ? option->measured : row->dense_measured;
+  return option ? option->predicted : row->dense_predicted;
+}
+
 static const o3_sparse_option_t *fastest(const o3_sparse_choice_t *row) {
   const o3_sparse_option_t *best = NULL;
   for (int i = 0; i < row->num_options; ++i) {
     const o3_sparse_option_t *option = &row->options[i];
-    if (!option->refused && (!best || option->predicted < best->predicted)) best = option;
+    if (option->refused || time_of(row, option) <= 0) continue;
+    if (!best || time_of(row, option) < time_of(row, best)) best = option;
   }
   return best;
 }
 
-static o3_status_t choose_fastest(chooser_t *self, o3_sparse_choice_t *row) {
+static o3_status_t choose_fastest(chooser_t *self, MlirOperation op, o3_sparse_choice_t *row) {
+  if (self->env->measure) O3_TRY(o3_sparse_measure(self->env, &self->layers, op, row));
+  bool measured = row->dense_measured > 0;
   const o3_sparse_option_t *best = fastest(row);
   o3_arena_t *arena = self->env->arena;
+  double part = best ? time_of(row, best) / time_of(row, NULL) : 0;
   if (!best) {
     row->why = "there is no sparse kernel for it";
-  } else if (best->predicted > MARGIN * row->dense_predicted) {
-    row->why = o3_arena_printf(
-        arena, "the best, %s, would take %.2f of dense's time: %.0f %% of its blocks hold a number",
-        best->format, best->predicted / row->dense_predicted, 100 * best->occupancy);
+  } else if (part > (measured ? MEASURED_MARGIN : MARGIN)) {
+    row->why =
+        o3_arena_printf(arena, "the best, %s, %s %.2f of dense's time: %.0f %% of its blocks hold a number",
+                        best->format, measured ? "takes" : "would take", part, 100 * best->occupancy);
   } else {
     row->chosen = best;
     row->format = best->format;
-    row->why =
-        o3_arena_printf(arena, "%.2f of dense's time is expected", best->predicted / row->dense_predicted);
+    row->why = o3_arena_printf(
+        arena, measured ? "it takes %.2f of dense's time" : "%.2f of dense's time is expected", part);
   }
   O3_TRY_ALLOC(row->why);
   return NULL;
@@ -276,7 +292,8 @@ static const char *wanted_format(chooser_t *self, const char *node, bool *named)
   return format;
 }
 
-static o3_status_t decide(chooser_t *self, o3_sparse_choice_t *row, const o3_zero_mask_t *mask) {
+static o3_status_t decide(chooser_t *self, MlirOperation op, o3_sparse_choice_t *row,
+                          const o3_zero_mask_t *mask) {
   bool named, automatic;
   const char *format = wanted_format(self, row->node, &named);
   automatic = !strcmp(format, "auto");
@@ -292,7 +309,7 @@ static o3_status_t decide(chooser_t *self, o3_sparse_choice_t *row, const o3_zer
     row->why = "it is too small to gain";
     return NULL;
   }
-  return automatic ? choose_fastest(self, row) : obey(self, row, format, named);
+  return automatic ? choose_fastest(self, op, row) : obey(self, row, format, named);
 }
 
 /* ---- The pass ---- */
@@ -302,6 +319,7 @@ static o3_status_t choose(chooser_t *self, MlirOperation op) {
   o3_sparse_layer_t layer = {0};
   o3_zero_mask_t mask;
   if (!read_layer(self->env, op, &layer)) return NULL;
+  ++self->layers.num_seen;
   O3_TRY(o3_zero_mask_of_product(self->scratch, self->env->weights, op, &mask));
   if (!mask.nonzero) return NULL;
   o3_sparse_choice_t *row = O3_ARENA_NEW(arena, o3_sparse_choice_t);
@@ -314,10 +332,34 @@ static o3_status_t choose(chooser_t *self, MlirOperation op) {
   O3_TRY_ALLOC(row->node);
   O3_TRY_ALLOC(row->shape);
   O3_TRY(o3_sparsity_count(self->scratch, &mask, &row->sparsity));
-  O3_TRY(decide(self, row, &mask));
+  O3_TRY(decide(self, op, row, &mask));
   if (row->chosen) o3_op_attr_set(op, O3_SPARSE_FORMAT_ATTR, o3_attr_string(self->env->context, row->format));
   if (self->env->sparse_report) O3_TRY_ALLOC(o3_ptr_vec_push(&self->env->sparse_report->rows, row));
   return NULL;
+}
+
+/* Products with constant weights, and whether caches hold these from run to run. */
+static void count_products(chooser_t *self, MlirBlock body) {
+  o3_sparse_layer_t layer;
+  int64_t bytes = 0;
+  for (MlirOperation op = mlirBlockGetFirstOperation(body); !mlirOperationIsNull(op);
+       op = mlirOperationGetNextInBlock(op)) {
+    layer = (o3_sparse_layer_t){0};
+    if (!read_layer(self->env, op, &layer)) continue;
+    ++self->layers.num_ops;
+    bytes += o3_sparse_bytes_dense(&layer);
+  }
+  self->layers.cold = bytes > CACHE_BYTES;
+}
+
+static void warn_of_counts(const chooser_t *self) {
+  if (self->num_dense)
+    o3_log(O3_LOG_WARNING, "%d products have no kernel for %s and stay dense; --explain tells why",
+           self->num_dense, self->env->sparse_format);
+  if (self->layers.num_symbolic)
+    o3_log(O3_LOG_WARNING,
+           "%d products have symbolic sizes and are not measured; --dim and --shape fix the sizes",
+           self->layers.num_symbolic);
 }
 
 static o3_status_t check_used(const chooser_t *self) {
@@ -343,11 +385,13 @@ static o3_status_t refuse_wish(const o3_pass_env_t *env) {
 o3_status_t o3_rewrite_choose_sparse(o3_pass_env_t *env, MlirModule module) {
   MlirOperation main = o3_module_func(module, "main"), next;
   chooser_t self = {.env = env,
+                    .layers.items = o3_ptr_vec(env->arena),
                     .used = O3_ARENA_ARRAY(env->arena, bool, (size_t)env->num_sparse_overrides + 1)};
   O3_TRY_ALLOC(self.used);
   if (mlirOperationIsNull(main)) return NULL;
   if (!env->machine->kernels || !env->machine->kernels->channel_blocks) return refuse_wish(env);
   MlirOperation op = mlirBlockGetFirstOperation(o3_func_body(main));
+  count_products(&self, o3_func_body(main));
   o3_status_t status = NULL;
   for (; !status && !mlirOperationIsNull(op); op = next) {
     next = mlirOperationGetNextInBlock(op);
@@ -357,8 +401,6 @@ o3_status_t o3_rewrite_choose_sparse(o3_pass_env_t *env, MlirModule module) {
     o3_arena_destroy(self.scratch);
   }
   O3_TRY(status);
-  if (self.num_dense)
-    o3_log(O3_LOG_WARNING, "%d products have no kernel for %s and stay dense; --explain tells why",
-           self.num_dense, env->sparse_format);
+  warn_of_counts(&self);
   return check_used(&self);
 }

@@ -113,45 +113,20 @@ static o3_status_t clone(cloner_t *self, MlirOperation op) {
   return NULL;
 }
 
-static void finish_function(const folding_t *self, MlirModule module, MlirBlock block, const MlirValue *roots,
-                            const MlirType *types) {
-  MlirContext context = self->env->context;
-  MlirLocation location = mlirLocationUnknownGet(context);
-  int count = (int)self->roots.count;
-  o3_builder_t builder = o3_builder_at_end(block, location);
-  o3_build0(&builder, "func.return", count, roots);
-  MlirRegion region = mlirRegionCreate();
-  mlirRegionAppendOwnedBlock(region, block);
-  MlirAttribute none = mlirArrayAttrGet(context, 0, NULL);
-  const o3_attr_t attrs[] = {
-      {"sym_name", o3_attr_string(context, "main")},
-      {"function_type", mlirTypeAttrGet(mlirFunctionTypeGet(context, 0, NULL, count, types))},
-      {"o3.symbols", none},
-      {"o3.guards", none}};
-  o3_builder_t outer = o3_builder_at_end(mlirModuleGetBody(module), location);
-  o3_op_spec_t spec = {
-      .name = "func.func", .num_attrs = 4, .attrs = attrs, .num_regions = 1, .regions = &region};
-  o3_build(&outer, &spec);
-}
-
 static o3_status_t build_module(const folding_t *self, MlirModule module) {
   cloner_t cloner = {.block = mlirBlockCreate(0, NULL, NULL), .values = o3_ptr_map_create(self->env->arena)};
   MlirValue *roots = O3_ARENA_ARRAY(self->env->arena, MlirValue, self->roots.count + 1);
-  MlirType *types = O3_ARENA_ARRAY(self->env->arena, MlirType, self->roots.count + 1);
   o3_status_t status =
-      cloner.values && roots && types ? NULL : o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");
+      cloner.values && roots ? NULL : o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");
   for (size_t i = 0; !status && i < self->ops.count; ++i)
     status = clone(&cloner, (MlirOperation){.ptr = self->ops.items[i]});
   if (status) {
     mlirBlockDestroy(cloner.block);
     return status;
   }
-  for (size_t i = 0; i < self->roots.count; ++i) {
+  for (size_t i = 0; i < self->roots.count; ++i)
     roots[i] = (MlirValue){.ptr = o3_ptr_map_get(cloner.values, self->roots.items[i])};
-    types[i] = mlirValueGetType(roots[i]);
-  }
-  finish_function(self, module, cloner.block, roots, types);
-  return NULL;
+  return o3_main_build(self->env->arena, module, cloner.block, (int)self->roots.count, roots);
 }
 
 /* ---- Putting the results in ---- */

@@ -35,3 +35,43 @@ void o3_op_replace(MlirOperation op, int count, const MlirValue *values) {
   for (int i = 0; i < count; ++i) mlirValueReplaceAllUsesOfWith(mlirOperationGetResult(op, i), values[i]);
   mlirOperationDestroy(op);
 }
+
+/* Of the function whose body ends in a func.return. */
+static o3_status_t type_of_main(o3_arena_t *arena, MlirBlock block, MlirType *type) {
+  MlirOperation end = mlirBlockGetTerminator(block);
+  intptr_t num_inputs = mlirBlockGetNumArguments(block), num_results = mlirOperationGetNumOperands(end);
+  MlirType *types = O3_ARENA_ARRAY(arena, MlirType, (size_t)(num_inputs + num_results) + 1);
+  O3_TRY_ALLOC(types);
+  for (intptr_t i = 0; i < num_inputs; ++i) types[i] = mlirValueGetType(mlirBlockGetArgument(block, i));
+  for (intptr_t i = 0; i < num_results; ++i)
+    types[num_inputs + i] = mlirValueGetType(mlirOperationGetOperand(end, i));
+  *type =
+      mlirFunctionTypeGet(mlirOperationGetContext(end), num_inputs, types, num_results, types + num_inputs);
+  return NULL;
+}
+
+o3_status_t o3_main_build(o3_arena_t *arena, MlirModule module, MlirBlock block, int count,
+                          const MlirValue *results) {
+  MlirContext context = mlirModuleGetContext(module);
+  MlirLocation location = mlirLocationUnknownGet(context);
+  MlirAttribute none = mlirArrayAttrGet(context, 0, NULL);
+  MlirRegion region = mlirRegionCreate();
+  MlirType type = {0};
+  o3_builder_t inner = o3_builder_at_end(block, location),
+               outer = o3_builder_at_end(mlirModuleGetBody(module), location);
+  mlirRegionAppendOwnedBlock(region, block);
+  o3_build0(&inner, "func.return", count, results);
+  o3_status_t status = type_of_main(arena, block, &type);
+  if (status) {
+    mlirRegionDestroy(region);
+    return status;
+  }
+  const o3_attr_t attrs[] = {{"sym_name", o3_attr_string(context, "main")},
+                             {"function_type", mlirTypeAttrGet(type)},
+                             {"o3.symbols", none},
+                             {"o3.guards", none}};
+  o3_op_spec_t spec = {
+      .name = "func.func", .num_attrs = 4, .attrs = attrs, .num_regions = 1, .regions = &region};
+  o3_build(&outer, &spec);
+  return NULL;
+}

@@ -16,6 +16,11 @@ MlirOperation o3_value_single_user(MlirValue value);
 /* All ops inside |root|, an op after those in its regions. */
 o3_status_t o3_collect_ops(MlirOperation root, o3_ptr_vec_t *ops) O3_MUST_USE;
 
+/* Puts a function @main with the body |block|, which is taken, into the empty |module|: |results| of |block|
+ * are what it returns, the block's arguments its inputs. */
+o3_status_t o3_main_build(o3_arena_t *arena, MlirModule module, MlirBlock block, int count,
+                          const MlirValue *results) O3_MUST_USE;
+
 /* Replaces all results of |op| by |values| and erases it. */
 void o3_op_replace(MlirOperation op, int count, const MlirValue *values);
 

@@ -62,3 +62,16 @@ run 1 "$O3C" net.onnx -q -O2 --sparse-format bsr-16x16
 err_is "o3c: error: sparse format 'bsr-16x16' needs opt level 3, it is 2"
 run 1 "$O3C" net.onnx -q -O3 --report no/such.json
 err_has "cannot write 'no/such.json'"
+
+# Measuring: times of this machine beside the model's, for what it can run and whose sizes are known.
+run 0 "$O3C" net.onnx -O3 -q --dim N=64 --measure -j 1 --explain --report r.json -o m.so
+err_has "2 products were measured"
+shows 'rows["layer.0"]["dense"]["measured_us"] > 0, "measured_us" in rows["layer.2"]["dense"]' "(True, False)"
+shows 'sum("measured_us" in o for o in rows["layer.0"]["options"]) > 0' True
+shows 'json.load(open("r.json"))["total"]["measured"]' 2
+run 0 "$O3C" net.onnx -O3 --measure --report r.json -o n.so
+err_has "o3c: warning: 2 products have symbolic sizes and are not measured; --dim and --shape fix the sizes"
+run 1 "$O3C" net.onnx -q -O2 --measure
+err_is "o3c: error: measuring sparse formats needs opt level 3, it is 2"
+run 1 "$O3C" net.onnx -q -O3 --measure --target sm_90
+err_is "o3c: error: target 'sm_90' is a GPU: measuring is for CPUs so far"

@@ -4,11 +4,11 @@
 
 #include <llvm-c/Core.h>
 #include <llvm-c/Target.h>
-#include <llvm-c/TargetMachine.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "runtime/compiled.h"
+#include "target/llvm_code.h"
 #include "target/target.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -181,29 +181,11 @@ static o3_status_t fill_module(const emitter_t *e, const o3_descriptor_t *descri
   return add_entry(e, descriptor->prefix, local(e, record(e, fields, COUNT(fields))));
 }
 
-static o3_status_t llvm_failure(const char *what, char *message) {
-  o3_status_t status = o3_status_create(O3_STATUS_INTERNAL, "%s: %s", what, message);
-  LLVMDisposeMessage(message);
-  return status;
-}
-
-static o3_status_t create_machine(LLVMTargetMachineRef *machine) {
-  static const char TRIPLE[] = "x86_64-unknown-linux-gnu";
-  LLVMInitializeX86TargetInfo();
-  LLVMInitializeX86Target();
-  LLVMInitializeX86TargetMC();
-  LLVMInitializeX86AsmPrinter();
-  LLVMTargetRef target;
-  char *message = NULL;
-  if (LLVMGetTargetFromTriple(TRIPLE, &target, &message)) return llvm_failure(TRIPLE, message);
-  *machine = LLVMCreateTargetMachine(target, TRIPLE, "x86-64", "", LLVMCodeGenLevelDefault, LLVMRelocPIC,
-                                     LLVMCodeModelSmall);
-  return *machine ? NULL : o3_status_create(O3_STATUS_INTERNAL, "LLVM has no machine for %s", TRIPLE);
-}
-
 static o3_status_t emit(const emitter_t *e, const char *path) {
+  o3_llvm_settings_t settings = {
+      .arch = O3_LLVM_X86, .cpu = "x86-64", .features = "", .level = LLVMCodeGenLevelDefault};
   LLVMTargetMachineRef machine;
-  O3_TRY(create_machine(&machine));
+  O3_TRY(o3_llvm_machine_create(&settings, &machine));
   LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(machine);
   LLVMSetModuleDataLayout(e->module, layout);
   char *triple = LLVMGetTargetMachineTriple(machine);
@@ -213,7 +195,7 @@ static o3_status_t emit(const emitter_t *e, const char *path) {
   LLVMDisposeMessage(triple);
   LLVMDisposeTargetData(layout);
   LLVMDisposeTargetMachine(machine);
-  return failed ? llvm_failure("the model's description cannot be written", message) : NULL;
+  return failed ? o3_llvm_failure("the model's description cannot be written", message) : NULL;
 }
 
 o3_status_t o3_descriptor_write(const char *path, const o3_descriptor_t *descriptor) {

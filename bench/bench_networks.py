@@ -58,6 +58,10 @@ def is_sparse(name):
     return name in PRUNED or name == "digits"
 
 
+def is_unstructured(name):
+    return "--unstructured" in PRUNED.get(name, (None, []))[1]
+
+
 def prune(path, options):
     with tempfile.TemporaryDirectory(prefix="o3-bench-") as folder:
         pruned = os.path.join(folder, "pruned.onnx")

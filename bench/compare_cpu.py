@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compiled models against ONNX Runtime and OpenVINO on this processor.
+"""Compiled models against ONNX Runtime and OpenVINO, and pruned ones against DeepSparse, on this processor.
 
     bench/compare_cpu.py                      all networks at O1, O2 and O3, 1 and 2 threads; a quarter of an hour
     bench/compare_cpu.py --quick              O3 alone, shortly; a minute or two
@@ -113,20 +113,37 @@ def builds_of(name, path, levels, symbolic, folder):
 
 # ---- A network ----
 
+class Peers:
+    """Which of those that have to be installed there are: versions, or None."""
+
+    def __init__(self, names):
+        self.openvino = bench_peers.install_openvino()
+        self.deepsparse = self.deepsparse_python = None
+        if any(map(bench_networks.is_unstructured, names)):
+            self.deepsparse_python, self.deepsparse = bench_peers.install_deepsparse(o3_model.BUILD)
+
+    def titles(self):
+        return ["ONNX Runtime", *(["OpenVINO"] if self.openvino else []), *(["DeepSparse"] if self.deepsparse else [])]
+
+
 def agree(results, expected, who, name):
     if all(np.allclose(a, b, rtol=1e-3, atol=1e-3) for a, b in zip(results, expected)):
         return
     raise SystemExit(f"compare_cpu: {name}: {who}'s outputs differ from ONNX Runtime's; run test/models/run_models.py")
 
 
-def contenders(name, path, feeds, threads, built, openvino):
+def contenders(name, path, feeds, threads, built, peers):
     """[(title, call)]; ONNX Runtime's outputs are what the others have to give."""
     call, expected = bench_peers.onnx_runtime(path, feeds, threads)
     found = [("ONNX Runtime", call)]
-    if openvino:
+    if peers.openvino:
         call, results = bench_peers.openvino_model(path, feeds, threads)
         agree(results, expected, "OpenVINO", name)
         found.append(("OpenVINO", call))
+    if peers.deepsparse and bench_networks.is_unstructured(name):
+        call, results = bench_peers.deepsparse_model(path, feeds, threads, peers.deepsparse_python)
+        agree(results, expected, "DeepSparse", name)
+        found.append(("DeepSparse", call))
     for build in built:
         call, results = build.contender(feeds, threads)
         agree(results, expected, f"O3 ({build.title})", name)
@@ -134,7 +151,7 @@ def contenders(name, path, feeds, threads, built, openvino):
     return found
 
 
-def measure(name, options, openvino, folder):
+def measure(name, options, peers, folder):
     """Rows (name, shape, threads, {title: times in ms}), the builds, and rows of layers."""
     model, feeds = bench_networks.get(name)
     path = os.path.join(folder, f"{name}.onnx")
@@ -142,7 +159,7 @@ def measure(name, options, openvino, folder):
     built = builds_of(name, path, options.levels, not options.quick, folder)
     rows = []
     for threads in options.threads:
-        racing = contenders(name, path, feeds, threads, built, openvino)
+        racing = contenders(name, path, feeds, threads, built, peers)
         times = interleaved([call for _, call in racing], options.seconds)
         rows.append((name, bench_networks.shape_text(feeds), threads, dict(zip([title for title, _ in racing], times))))
     top = max(built, key=lambda build: (build.level, build.title == f"O{build.level}"))
@@ -182,18 +199,21 @@ def tables(options, rows, builds, layers, peers):
     networks = [row for row in rows if not bench_networks.is_chain(row[0]) and row not in sparse]
     chains = [row for row in rows if bench_networks.is_chain(row[0])]
     against = [(top, peer) for peer in peers]
+    others = [peer for peer in peers if peer != "DeepSparse"]
+    plain = [(top, peer) for peer in others]
     text = []
     if networks:
         text += ["## Networks", "Milliseconds of a run. *symbolic*: the highest level, sizes of the file left open.",
-                 run_table(networks, [*peers, *levels, *([] if options.quick else ["symbolic"])], against)]
+                 run_table(networks, [*others, *levels, *([] if options.quick else ["symbolic"])], plain)]
     if sparse:
         text += ["## Pruned networks", "The same networks after `o3-prune` (bench/bench_networks.py has its options): "
                  "all convolutions but the first, the 1x1 layers of MobileNetV2, the products of BERT. O1 and O2 compute "
-                 f"the zeros, {top} takes the format of `--sparse-format auto` for each weight.",
+                 f"the zeros, {top} takes the format of `--sparse-format auto` for each weight. DeepSparse 1.8.0, the last "
+                 "with code, is for single weights; it runs in a process of its own.",
                  run_table(sparse, [*peers, *levels], [*against, *((top, level) for level in levels if level != top)])]
     if chains:
         text += ["## Fusion", f"LayerNorm, GELU and a product. *unfused*: {top} with `--no-fusion`, one kernel a node.",
-                 run_table(chains, [*peers, *levels, "unfused"], [*against, ("unfused", top)])]
+                 run_table(chains, [*others, *levels, "unfused"], [*plain, ("unfused", top)])]
     if layers:
         text += ["## Layers", f"All distinct convolutions and products of the networks at {top}: the median of equal ones, "
                  "in place in the network, copies and transforms around it included. Of peak: of what FMAs on vectors "
@@ -209,12 +229,13 @@ def processor():
         return next((line.split(":")[1].strip() for line in file if line.startswith("model name")), platform.machine())
 
 
-def versions(openvino):
+def versions(peers):
     o3c = subprocess.run([os.path.join(o3_model.BUILD, "bin", "o3c"), "--version"], capture_output=True, text=True,
                          check=True).stdout.strip()
-    peer = f"OpenVINO {openvino}" if openvino else "no OpenVINO"
+    openvino = f"OpenVINO {peers.openvino}" if peers.openvino else "no OpenVINO"
+    deepsparse = f"; DeepSparse {peers.deepsparse}" if peers.deepsparse else ""
     return (f"{processor()}, {os.cpu_count()} CPUs, load {os.getloadavg()[0]:.1f} at the start; {o3c}; ONNX Runtime "
-            f"{onnxruntime.__version__}; {peer}; Python {platform.python_version()}; {time.strftime('%Y-%m-%d')}")
+            f"{onnxruntime.__version__}; {openvino}{deepsparse}; Python {platform.python_version()}; {time.strftime('%Y-%m-%d')}")
 
 
 def bars(builds):
@@ -254,22 +275,23 @@ def parse():
 
 def main():
     options = parse()
-    openvino = bench_peers.install_openvino()
-    machine = versions(openvino)
+    names = options.names or bench_networks.names()
+    peers = Peers(names)
+    machine = versions(peers)
     print(machine, flush=True)
     rows, builds, layers = [], [], []
     with tempfile.TemporaryDirectory(prefix="o3-bench-") as folder:
-        for name in options.names or bench_networks.names():
+        for name in names:
             print(f"{name} ...", file=sys.stderr, flush=True)
             try:
-                measured, built, found = measure(name, options, openvino, folder)
+                measured, built, found = measure(name, options, peers, folder)
             except test_networks.Unavailable as why:
                 print(f"SKIPPED: {name} is not measured: {why}", flush=True)
                 continue
             rows += measured
             builds += [(name, build) for build in built]
             layers += found
-    text = tables(options, rows, builds, layers, ["ONNX Runtime", *(["OpenVINO"] if openvino else [])])
+    text = tables(options, rows, builds, layers, peers.titles())
     print(text)
     missed = 0
     for what, value, bar, unit in bars(builds):

@@ -81,7 +81,6 @@ static o3_status_t block_rows(const o3_sparse_weight_t *weight, const o3_sparse_
 
 static o3_status_t csr_rows(const o3_sparse_weight_t *weight, o3_sparse_block_t *block) {
   *block = (o3_sparse_block_t){1, 1};
-  if (weight->is_matmul) return unsupported("compressed rows have kernels for convolutions only");
   int64_t channels = weight->channels * weight->group;
   for (int i = 0; i < 2; ++i) {
     if ((weight->window[i] - 1) * at_least_one(weight->dilations[i]) > MAX_WINDOW)

@@ -7,7 +7,8 @@
  *
  * Compressed rows read an image N C H W in which steps and dilations are gone: with steps s0 x s1 channel c,
  * row h and column w of the input are channel (c * s0 + h % s0) * s1 + w % s1, row h / s0, column w / s1;
- * windows of 1 x 1 read what a slice with these steps leaves.
+ * windows of 1 x 1 read what a slice with these steps leaves. Those of a matrix product read panels of up to
+ * O3_SPARSE_PANEL rows of the left matrix, ceil(M / P) x K x P, the rows beyond M any finite numbers.
  *
  * A block format stores blocks that hold a number other than zero; its block shape is rounded to what
  * registers take (o3_sparse_block). Compressed rows are the case of one lane and a depth of one.
@@ -25,6 +26,8 @@
 
 /* On o3.conv and o3.matmul: "bsr-16x16", "csr"; absent or "dense" for dense ones. */
 #define O3_SPARSE_FORMAT_ATTR "o3.sparse_format"
+
+enum { O3_SPARSE_PANEL = 128 };
 
 typedef enum o3_sparse_kind {
   O3_SPARSE_AUTO,

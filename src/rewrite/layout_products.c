@@ -377,9 +377,13 @@ static MlirValue build_sparse_matmul(o3_layout_t *self, MlirOperation op, int64_
                                .strides = {1, columns, 0, 0}};
   o3_layout_sparse_t sparse;
   if (!o3_layout_store_sparse(self, op, &weight, &sparse)) return (MlirValue){0};
+  o3_shape_t flat = *y_shape;
+  if (sparse.is_plain) a = o3_layout_row_panels(self, a, &flat);
+  if (sparse.is_plain) flat.dims[flat.rank - 1] = y_shape->dims[y_shape->rank - 1];
   MlirValue operands[4] = {a, sparse.values, sparse.rows, sparse.columns};
-  return o3_layout_op(self, "o3.matmul_sparse", y_shape, o3_type_element(mlirValueGetType(a)), 4, operands,
-                      O3_ATTRS({"encoding", sparse.encoding}));
+  MlirValue y = o3_layout_op(self, "o3.matmul_sparse", &flat, o3_type_element(mlirValueGetType(a)), 4,
+                             operands, O3_ATTRS({"encoding", sparse.encoding}));
+  return flat.rank == y_shape->rank ? y : o3_layout_reshape(self, y, y_shape);
 }
 
 MlirValue o3_layout_matmul(o3_layout_t *self, MlirOperation op) {

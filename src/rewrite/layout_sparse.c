@@ -118,7 +118,7 @@ bool o3_layout_store_sparse(o3_layout_t *self, MlirOperation op, o3_sparse_weigh
   return !status;
 }
 
-/* ---- Images of compressed rows ---- */
+/* ---- What compressed rows read ---- */
 
 static MlirValue pad_to(o3_layout_t *self, MlirValue x, const o3_shape_t *lows, const o3_shape_t *highs,
                         const o3_shape_t *shape) {
@@ -131,6 +131,30 @@ static MlirValue pad_to(o3_layout_t *self, MlirValue x, const o3_shape_t *lows, 
                       O3_ATTRS({"lows", o3_shape_attr(self->context, lows, self->num_symbols)},
                                {"highs", o3_shape_attr(self->context, highs, self->num_symbols)},
                                {"mode", o3_attr_string(self->context, "constant")}));
+}
+
+/* How many of |rows| are a panel: all of few ones, in whole vectors. */
+static int64_t panel_of(MlirAffineExpr rows) {
+  int64_t count;
+  if (!o3_expr_is_const(rows, &count) || count >= O3_SPARSE_PANEL) return O3_SPARSE_PANEL;
+  return count > 0 ? o3_layout_round_up(count, O3_LAYOUT_LANES) : O3_LAYOUT_LANES;
+}
+
+MlirValue o3_layout_row_panels(o3_layout_t *self, MlirValue a, o3_shape_t *flat) {
+  o3_shape_t shape, lows = {.rank = 2}, highs = {.rank = 2};
+  MlirAffineExpr zero = o3_expr_const(self->context, 0);
+  if (!o3_layout_shape(a, &shape)) return a;
+  *flat = (o3_shape_t){.rank = 2, .dims = {o3_expr_const(self->context, 1), shape.dims[shape.rank - 1]}};
+  for (int i = 0; i + 1 < shape.rank; ++i) flat->dims[0] = o3_expr_mul(flat->dims[0], shape.dims[i]);
+  if (shape.rank != 2) a = o3_layout_reshape(self, a, flat);
+  int64_t panel = panel_of(flat->dims[0]);
+  MlirAffineExpr size = o3_expr_const(self->context, panel), *rows = flat->dims;
+  shape = *flat;
+  shape.dims[0] = o3_expr_mul(o3_expr_ceil_div(*rows, size), size);
+  lows.dims[0] = lows.dims[1] = highs.dims[1] = zero;
+  highs.dims[0] = o3_expr_sub(shape.dims[0], *rows);
+  if (!o3_expr_equal(shape.dims[0], *rows)) a = pad_to(self, a, &lows, &highs, &shape);
+  return o3_layout_transpose(self, o3_layout_split(self, a, 0, panel), (int64_t[]){0, 2, 1});
 }
 
 /* The border, and what makes the sizes multiples of the steps. */

@@ -26,4 +26,8 @@ typedef struct o3_layout_steps {
 /* |x| as compressed rows read it: with its border, steps as channels. */
 MlirValue o3_layout_without_steps(o3_layout_t *self, MlirValue x, const o3_layout_steps_t *steps);
 
+/* The rows of |a|, a matrix or a batch of them, as compressed rows read them: in panels, P / rows x K x P.
+ * |flat| becomes rows x K. */
+MlirValue o3_layout_row_panels(o3_layout_t *self, MlirValue a, o3_shape_t *flat);
+
 #endif

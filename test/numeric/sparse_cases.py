@@ -48,7 +48,7 @@ def matmul(rng, block, zeros):
     batch = [int(rng.integers(1, 4))] if rng.random() < 0.5 else []
     weight = prune(rng.standard_normal((columns, depth)), block, zeros, rng).T
     nodes = [helper.make_node("MatMul", ["x", "w"], ["p"]), helper.make_node("Add", ["p", "b"], ["t"])]
-    return [*batch, int(rng.choice([1, 2, 7, 28, 29, 65])), depth], [*["B"][:len(batch)], "M", depth], weight, (columns,), nodes
+    return [*batch, int(rng.choice([1, 2, 7, 28, 29, 65, 131])), depth], [*["B"][:len(batch)], "M", depth], weight, (columns,), nodes
 
 
 def build(rng, block, number):

@@ -16,6 +16,7 @@
 #include "target/cpu/cpu.h"
 #include "target/cpu/cpu_ir.h"
 #include "target/cpu/loops.h"
+#include "target/cpu/sparse_matrix.h"
 #include "target/cpu/sparse_rows.h"
 #include "target/cpu/tile_after.h"
 #include "target/cpu/tile_text.h"
@@ -690,7 +691,9 @@ o3_status_t o3_blocked_emit(o3_pass_env_t *env, MlirModule module, const o3_prod
   if (why)
     return o3_status_create(O3_STATUS_INTERNAL, "op '%.*s' is in a kernel of blocked products: %s",
                             O3_STR_ARGS(o3_op_label(kernel->product)), why);
-  if (o3_sparse_is_rows(&self.product.sparse)) return o3_sparse_rows_emit(env, module, kernel, &self.product);
+  if (o3_sparse_is_rows(&self.product.sparse))
+    return self.product.sparse.is_matmul ? o3_sparse_matrix_emit(env, module, kernel, &self.product)
+                                         : o3_sparse_rows_emit(env, module, kernel, &self.product);
   O3_TRY(read_sides(&self.product, kernel->num_before, kernel->before, self.before));
   O3_TRY(read_sides(&self.product, kernel->num_after, kernel->after, self.after));
   MlirOperation last = kernel->num_after ? kernel->after[kernel->num_after - 1] : kernel->product;

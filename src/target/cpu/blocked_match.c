@@ -140,13 +140,21 @@ static bool match_rows(o3_blocked_t *p) {
   return p->nest.num_dims == 4 && p->y->is_contiguous && p->x->is_contiguous && merge_run_of_planes(p);
 }
 
+/* Rows and columns of the result; X is in panels. */
+static bool match_matrix(o3_blocked_t *p) {
+  p->pixels = (o3_blocked_dims_t){.count = 1, .at = {0}};
+  p->columns = 1;
+  return p->nest.num_dims == 2 && p->x->num_terms == 3 && p->x->is_contiguous && p->x->sizes[2] > 0 &&
+         p->nest.sizes[1] > 0 && step_of(p->y, 1) == 1;
+}
+
 /* The result's dims are all there is: n, block, h, w, lane or those of the matrix. */
 static bool match_sparse(o3_blocked_t *p) {
   int rank = p->nest.num_dims;
   p->x = &p->nest.operands[O3_SPARSE_X], p->w = &p->nest.operands[O3_SPARSE_VALUES];
   p->y = &p->nest.operands[O3_SPARSE_Y];
   p->lane = p->block = p->columns = -1;
-  if (o3_sparse_is_rows(&p->sparse)) return match_rows(p);
+  if (o3_sparse_is_rows(&p->sparse)) return p->sparse.is_matmul ? match_matrix(p) : match_rows(p);
   if (p->sparse.is_matmul) {
     p->columns = rank - 1;
   } else {

@@ -85,7 +85,9 @@ bool o3_sparse_match(MlirOperation op, o3_nest_t *nest, o3_sparse_form_t *form) 
   nest->is_opaque = true;
   for (int i = 0; i < O3_SPARSE_Y; ++i) {
     MlirType type = mlirValueGetType(reader.found[i]);
-    MlirAffineMap map = i == O3_SPARSE_X ? x_map(context, form, rank) : start_map(context, rank, type);
+    bool walked =
+        i == O3_SPARSE_X && !(form->is_matmul && o3_sparse_is_rows(form)); /* panels are walked by tiles */
+    MlirAffineMap map = walked ? x_map(context, form, rank) : start_map(context, rank, type);
     if (!o3_nest_read_operand(reader.found[i], map, &nest->operands[i])) return false;
   }
   /* How many iterations there are is the result's to tell: X may be larger. */

@@ -2,7 +2,7 @@
  * a loop over the entries of its row. Its o3.kernel is "sparse", and o3.sparse says how X is walked.
  *
  *     conv_sparse     n, block of m, oh, ow, lane of m
- *     matmul_sparse   batch..., m, n
+ *     matmul_sparse   batch..., m, n; with compressed rows m, n
  */
 #include "target/ref/lower_blocked.h"
 
@@ -15,6 +15,7 @@ typedef struct sparse {
   int rank;                     /* of the result */
   int64_t lanes, depth;         /* of an entry; 1 x 1: the values have one dimension */
   const o3_lw_window_t *window; /* NULL: a matrix product */
+  int64_t panel;                /* rows of the matrix in a panel of X; 0: X is the matrix */
   bool is_pointwise;            /* X has the result's height and width */
 } sparse_t;
 
@@ -40,11 +41,20 @@ static MlirValue binary(o3_builder_t *b, const char *op, MlirValue x, int64_t co
   return o3_build2(b, op, x, o3_build_index(b, constant));
 }
 
+/* Of a matrix, or of one in panels of rows. */
+static void matrix_position(const entry_t *entry, o3_builder_t *b, MlirValue channel, MlirValue *position) {
+  const sparse_t *self = entry->self;
+  position[self->rank - 1] = channel;
+  if (!self->panel) return;
+  position[0] = binary(b, "arith.divui", entry->loops[0], self->panel);
+  position[2] = binary(b, "arith.remui", entry->loops[0], self->panel);
+}
+
 static void positions(const entry_t *entry, o3_builder_t *b, MlirValue channel, MlirValue *position) {
   const sparse_t *self = entry->self;
   for (int i = 0; i < self->rank; ++i) position[i] = entry->loops[i];
   if (!self->window) {
-    position[self->rank - 1] = channel;
+    matrix_position(entry, b, channel, position);
     return;
   }
   position[1] = self->rank == 5 ? binary(b, "arith.divui", channel, LANES) : channel;
@@ -62,7 +72,7 @@ static o3_status_t add_product(o3_builder_t *b, void *context, MlirValue k, cons
   const sparse_t *self = entry->self;
   MlirValue position[O3_IR_MAX_RANK], place[3] = {entry->index, k, entry->lane};
   positions(entry, b, o3_build2(b, "arith.addi", entry->channel, k), position);
-  MlirValue x = o3_lw_extract(b, self->x, self->rank, position);
+  MlirValue x = o3_lw_extract(b, self->x, self->panel ? 3 : self->rank, position);
   MlirValue w = o3_lw_extract(b, self->values, self->lanes * self->depth == 1 ? 1 : 3, place);
   next[0] = o3_build2(b, "arith.addf", carried[0], o3_build2(b, "arith.mulf", x, w));
   return NULL;
@@ -212,6 +222,7 @@ o3_status_t o3_lower_matmul_sparse(o3_lw_t *lw, MlirOperation op, const MlirValu
   o3_lw_result_shape(lw, op, 0, &shape);
   sparse_t self = {.x = operands[0], .rank = shape.rank};
   read_entries(&self, operands);
+  if (self.lanes * self.depth == 1) self.panel = o3_type_dim(mlirValueGetType(operands[0]), 2);
   MlirValue zero = o3_lw_scalar(&lw->builder, o3_lw_new_element(op, 0), 0);
   results[0] = build(lw, op, &self, o3_lw_fill(lw, &shape, zero));
   return NULL;

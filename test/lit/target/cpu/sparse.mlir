@@ -5,8 +5,9 @@ module attributes {o3.stage = "rewrite"} {
   // CHECK-LABEL: func.func @main
   func.func @main(%x: tensor<1x2x9x9x16xf32>, %a: tensor<9x64xf32>, %v: tensor<5x16x16xf32>, %rows: tensor<4xi32>,
                   %columns: tensor<5xi32>, %image: tensor<1x3x9x9xf32>, %n: tensor<6xf32>, %ends: tensor<9xi32>,
-                  %at: tensor<6xi32>, %u: tensor<7x16x8xf32>, %starts: tensor<5xi32>, %places: tensor<7xi32>)
-      -> (tensor<1x3x7x7x16xf32>, tensor<9x17xf32>, tensor<1x8x7x7xf32>) attributes {o3.symbols = [], o3.guards = []} {
+                  %at: tensor<6xi32>, %u: tensor<7x16x8xf32>, %starts: tensor<5xi32>, %places: tensor<7xi32>,
+                  %panels: tensor<1x64x48xf32>, %ends17: tensor<18xi32>)
+      -> (tensor<1x3x7x7x16xf32>, tensor<9x17xf32>, tensor<1x8x7x7xf32>, tensor<41x17xf32>) attributes {o3.symbols = [], o3.guards = []} {
     // Work is what is stored: 2 * 5 * 16 * 16 * 49, and a maximum for each of 48 * 49 elements.
     // CHECK: arith.constant 127792 : i64
     // Seven pixels of a row, with the limits of a row of entries.
@@ -31,7 +32,13 @@ module attributes {o3.stage = "rewrite"} {
     // CHECK: func.call @o3k_f32_sparse_masked_5x8_d16_s64_u4
     %p = "o3.matmul_sparse"(%a, %u, %starts, %places) {encoding = unit}
         : (tensor<9x64xf32>, tensor<7x16x8xf32>, tensor<5xi32>, tensor<7xi32>) -> tensor<9x17xf32>
-    return %r, %p, %s : tensor<1x3x7x7x16xf32>, tensor<9x17xf32>, tensor<1x8x7x7xf32>
+    // Compressed rows of a matrix: groups of 16 columns, a panel of 41 rows in three vectors.
+    // CHECK: arith.constant 492 : i64
+    // CHECK: scf.for
+    // CHECK: func.call @o3k_f32_panel_3x16_p48
+    %m = "o3.matmul_sparse"(%panels, %n, %ends17, %at) {encoding = unit}
+        : (tensor<1x64x48xf32>, tensor<6xf32>, tensor<18xi32>, tensor<6xi32>) -> tensor<41x17xf32>
+    return %r, %p, %s, %m : tensor<1x3x7x7x16xf32>, tensor<9x17xf32>, tensor<1x8x7x7xf32>, tensor<41x17xf32>
   }
 }
 

@@ -228,9 +228,16 @@ static o3_status_t package(compilation_t *c) {
   return o3_package(&c->env, c->module, &request);
 }
 
+/* When all is decided on kernels; code for several processors differs in that. */
+static bool explains_after(const compilation_t *c, o3_stage_t stage) {
+  return c->plan.options->explain &&
+         stage == (c->plan.last < O3_STAGE_SCHEDULE ? O3_STAGE_FUSE : O3_STAGE_SCHEDULE);
+}
+
 static o3_status_t explain_kernels(const compilation_t *c) {
-  char *text = o3_fuse_explain(c->module);
-  O3_TRY_ALLOC(text);
+  char *text;
+  O3_TRY(o3_fuse_explain(c->module, &text));
+  if (c->plan.target->codes) fprintf(stderr, "code for %s:\n", c->runner.target->name);
   fputs(*text ? text : "no kernels: ops are joined at -O2 and higher\n", stderr);
   free(text);
   return NULL;
@@ -255,7 +262,7 @@ static o3_status_t run_stage(compilation_t *c, o3_stage_t stage) {
   } else {
     O3_TRY(run_passes(c, stage));
     if (stage == O3_STAGE_REWRITE) O3_TRY(report_weights(c));
-    if (stage == O3_STAGE_FUSE && c->plan.options->explain) O3_TRY(explain_kernels(c));
+    if (explains_after(c, stage)) O3_TRY(explain_kernels(c));
     O3_TRY(dump_module(c, stage));
   }
   record_time(c, stage, start);
@@ -307,7 +314,7 @@ static MlirModule clone_module(MlirModule module) {
   return mlirModuleFromOperation(mlirOperationClone(mlirModuleGetOperation(module)));
 }
 
-/* The stages from bufferize to object for one kind of code; |weights| are those of the kind before. */
+/* The stages from schedule to object for one kind of code; |weights| are those of the kind before. */
 static o3_status_t run_code(compilation_t *c, const o3_target_t *code, MlirAttribute *weights) {
   o3_machine_t machine;
   O3_TRY(code->machine(c->arena, &machine));
@@ -315,7 +322,7 @@ static o3_status_t run_code(compilation_t *c, const o3_target_t *code, MlirAttri
   c->env.code_suffix = o3_target_code_suffix(c->arena, code);
   O3_TRY_ALLOC(c->env.code_suffix);
   c->runner.target = code;
-  for (o3_stage_t stage = O3_STAGE_BUFFERIZE; stage <= O3_STAGE_OBJECT; ++stage) O3_TRY(run_stage(c, stage));
+  for (o3_stage_t stage = O3_STAGE_SCHEDULE; stage <= O3_STAGE_OBJECT; ++stage) O3_TRY(run_stage(c, stage));
   MlirAttribute found = o3_op_attr(mlirModuleGetOperation(c->module), "o3.weights");
   bool agree = mlirAttributeIsNull(*weights) || mlirAttributeEqual(*weights, found);
   *weights = found;
@@ -347,7 +354,7 @@ static o3_status_t run_stages(compilation_t *c) {
   for (o3_stage_t stage = c->plan.first; stage <= c->plan.last; ++stage) {
     if (o3_interface_is_recorded(c->module) && !c->interface.symbols)
       O3_TRY(o3_interface_read(c->arena, c->module, &c->interface));
-    if (stage == O3_STAGE_BUFFERIZE && c->plan.target->codes) {
+    if (stage == O3_STAGE_SCHEDULE && c->plan.target->codes) {
       O3_TRY(run_codes(c));
       stage = O3_STAGE_OBJECT;
     } else {

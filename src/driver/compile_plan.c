@@ -219,11 +219,11 @@ static o3_status_t describe_settings(o3_arena_t *arena, o3_plan_t *plan) {
   return NULL;
 }
 
-/* Each kind of code has modules of its own from bufferize on. */
+/* Each kind of code has modules of its own from schedule on. */
 static o3_status_t check_codes(const o3_plan_t *plan) {
   const o3_target_t *target = plan->target;
-  bool looks = plan->last >= O3_STAGE_BUFFERIZE && plan->last <= O3_STAGE_OBJECT;
-  if (!target->codes || (!looks && plan->first <= O3_STAGE_BUFFERIZE)) return NULL;
+  bool looks = plan->last >= O3_STAGE_SCHEDULE && plan->last <= O3_STAGE_OBJECT;
+  if (!target->codes || (!looks && plan->first <= O3_STAGE_SCHEDULE)) return NULL;
   return o3_status_create(O3_STATUS_INVALID_ARGUMENT,
                           "target '%s' makes code for %s and %s: choose one of them to start from or stop at "
                           "stage '%s'",

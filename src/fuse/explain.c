@@ -23,10 +23,28 @@ static bool has_product(MlirOperation kernel) {
   return o3_str_equal(kind, "contraction") || o3_str_equal(kind, "winograd");
 }
 
-static void explain_kernel(o3_strbuf_t *text, MlirAttribute choices, MlirOperation kernel) {
+/* What the schedule stage has written on the op that the kernel is about: its fields, the family's name
+ * first. */
+static o3_status_t explain_schedule(MlirOperation op, void *context) {
+  o3_strbuf_t *text = context;
+  MlirAttribute schedule = o3_op_attr(op, "o3.schedule");
+  if (mlirAttributeIsNull(schedule) || !mlirAttributeIsADictionary(schedule)) return NULL;
+  MlirAttribute family = mlirDictionaryAttrGetElementByName(schedule, O3_STR("family"));
+  o3_strbuf_printf(text, "  %-28s %.*s:", "(schedule)", O3_STR_ARGS(mlirStringAttrGetValue(family)));
+  for (intptr_t i = 0, shown = 0; i < mlirDictionaryAttrGetNumElements(schedule); ++i) {
+    MlirNamedAttribute field = mlirDictionaryAttrGetElement(schedule, i);
+    if (!mlirAttributeIsAInteger(field.attribute)) continue;
+    o3_strbuf_printf(text, "%s %.*s %lld", shown++ ? "," : "", O3_STR_ARGS(mlirIdentifierStr(field.name)),
+                     (long long)mlirIntegerAttrGetValueInt(field.attribute));
+  }
+  o3_strbuf_puts(text, "\n");
+  return NULL;
+}
+
+static o3_status_t explain_kernel(o3_strbuf_t *text, MlirAttribute choices, MlirOperation kernel) {
   MlirAttribute nodes = o3_op_attr(kernel, O3_KERNEL_NODES), reasons = o3_op_attr(kernel, O3_KERNEL_REASONS);
   o3_strbuf_printf(text, "%.*s\n", O3_STR_ARGS(o3_op_string(kernel, "sym_name")));
-  if (mlirAttributeIsNull(nodes) || mlirAttributeIsNull(reasons)) return;
+  if (mlirAttributeIsNull(nodes) || mlirAttributeIsNull(reasons)) return NULL;
   for (intptr_t i = 0; i < mlirArrayAttrGetNumElements(nodes); ++i) {
     MlirStringRef node = string_at(nodes, i), reason = string_at(reasons, i);
     bool again = i > 0 && mlirStringRefEqual(node, string_at(nodes, i - 1));
@@ -35,16 +53,20 @@ static void explain_kernel(o3_strbuf_t *text, MlirAttribute choices, MlirOperati
   }
   MlirStringRef stop = o3_op_string(kernel, O3_KERNEL_STOP);
   o3_strbuf_printf(text, "  %-28s %.*s\n", "(end)", O3_STR_ARGS(stop));
+  return o3_walk(kernel, explain_schedule, text);
 }
 
-char *o3_fuse_explain(MlirModule module) {
+o3_status_t o3_fuse_explain(MlirModule module, char **explanation) {
   o3_strbuf_t text = O3_STRBUF_INIT;
   MlirOperation op = mlirBlockGetFirstOperation(mlirModuleGetBody(module));
   MlirAttribute choices = o3_op_attr(mlirModuleGetOperation(module), "o3.choices");
+  o3_status_t status = NULL;
   o3_strbuf_puts(&text, "");
-  for (; !mlirOperationIsNull(op); op = mlirOperationGetNextInBlock(op)) {
-    if (!mlirAttributeIsNull(o3_op_attr(op, O3_KERNEL_KIND))) explain_kernel(&text, choices, op);
+  for (; !status && !mlirOperationIsNull(op); op = mlirOperationGetNextInBlock(op)) {
+    if (!mlirAttributeIsNull(o3_op_attr(op, O3_KERNEL_KIND))) status = explain_kernel(&text, choices, op);
   }
-  if (text.failed) o3_strbuf_deinit(&text);
-  return text.text;
+  if (!status && text.failed) status = o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");
+  if (status) o3_strbuf_deinit(&text);
+  *explanation = text.text;
+  return status;
 }

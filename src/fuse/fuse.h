@@ -14,8 +14,8 @@
 
 o3_status_t o3_fuse(o3_pass_env_t *env, MlirModule module) O3_MUST_USE;
 
-/* What the kernels of a fused module are made of and why they end where they do, as a table for people;
- * malloc'ed, NULL when memory is out. */
-char *o3_fuse_explain(MlirModule module);
+/* What the kernels of a module between the fuse stage and bufferize are made of, why they end where they do
+ * and, after the schedule stage, how they will be computed: a table for people, malloc'ed. */
+o3_status_t o3_fuse_explain(MlirModule module, char **explanation) O3_MUST_USE;
 
 #endif

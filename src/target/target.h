@@ -35,7 +35,7 @@ struct o3_target {
   int num_passes;
   /* NULL; or the targets whose code the library holds, the best first, NULL at the end, and this one's
    * machine is that of the last: a session takes the first that its processor can run. They share everything
-   * up to the fuse stage, weights too; from bufferize on each has a module of its own. */
+   * up to the fuse stage, weights too; from schedule on each has a module of its own. */
   const o3_target_t *const *codes;
   /* Fills in what is known of the machine. */
   o3_status_t (*machine)(o3_arena_t *arena, o3_machine_t *machine);

@@ -111,12 +111,12 @@ static void dumps_can_be_gone_on_from(void **state) {
   fixture_t *f = *state;
   static const struct {
     const char *stage, *dump;
-  } STARTS[] = {{"plan", "06-bufferize.mlir"}, {"llvm", "08-loops.mlir"}, {"object", "09-llvm.mlir"}};
+  } STARTS[] = {{"plan", "07-bufferize.mlir"}, {"llvm", "09-loops.mlir"}, {"object", "10-llvm.mlir"}};
   char again[256], dump[256];
   join(again, f->folder, "again.so");
   o3_compile_options_t options = {.model = f->model, .output = f->output, .dump_dir = f->dumps};
   o3_compile_result_destroy(compiled(&options));
-  assert_true(has_file(f->dumps, "10-object.o"));
+  assert_true(has_file(f->dumps, "11-object.o"));
   assert_true(has_file(f->dumps, "weights.o3w"));
   for (size_t i = 0; i < sizeof(STARTS) / sizeof(STARTS[0]); ++i) {
     join(dump, f->dumps, STARTS[i].dump);
@@ -138,7 +138,7 @@ static void stopping_writes_no_more_than_asked_for(void **state) {
   o3_compile_result_t *result = compiled(&options);
   assert_null(result->output);
   o3_compile_result_destroy(result);
-  assert_int_equal(count_files(f->dumps), 4); /* three stages and the weights */
+  assert_int_equal(count_files(f->dumps), 5); /* four stages and the weights */
   assert_false(has_file(f->folder, "twice.so"));
 }
 
@@ -219,8 +219,9 @@ static void progress_is_told(void **state) {
   o3_compile_options_t options = {
       .model = f->model, .output = f->output, .progress = note, .progress_context = &progress};
   o3_compile_result_destroy(compiled(&options));
-  assert_string_equal(progress.text.text,
-                      "0/7 fuse,1/7 bufferize,2/7 plan,3/7 loops,4/7 llvm,5/7 object,6/7 package,");
+  assert_string_equal(
+      progress.text.text,
+      "0/8 fuse,1/8 schedule,2/8 bufferize,3/8 plan,4/8 loops,5/8 llvm,6/8 object,7/8 package,");
   o3_strbuf_deinit(&progress.text);
 }
 

@@ -1,6 +1,6 @@
 /* Attention in one pass over the keys.
  *
- *     scf.parallel (batch, heads, queries by 128)
+ *     scf.parallel (batch, heads, queries by 128)   sizes are the schedule's
  *       tile: 128 queries x 128 keys of scores, on the stack
  *       scf.for keys by 128
  *         tile = Q K^T                           o3k_f32_gemm_block
@@ -25,13 +25,13 @@
 #include "target/cpu/gemm_text.h"
 #include "target/cpu/softmax_text.h"
 
-enum { MAX_SIDES = 4, FEW_QUERIES = 64, QUERIES = O3_SOFTMAX_ROWS, UNKNOWN_KEYS = 256 };
+enum { MAX_SIDES = 4, UNKNOWN_KEYS = 256, UNKNOWN_WIDTH = 64 };
 
 typedef struct attention {
   o3_pass_env_t *env;
   MlirModule module;
   o3_gemm_shape_t shape;
-  const char *block; /* name of the product's function */
+  char block[O3_GEMM_NAME];
   o3_nest_t score_nest, mixed_nest;
   o3_gemm_product_t scores, mixed;
   int to_mixed[O3_IR_MAX_RANK]; /* dim of the first product -> of the second, -1: none */
@@ -373,35 +373,21 @@ static o3_status_t build_task(attention_t *self, o3_builder_t *b) {
   return o3_build_if(b, &any, NULL);
 }
 
-/* Each task packs all keys and values, so it should take many queries, unless cores were left without one. */
-static int64_t choose_queries(const attention_t *self) {
-  const o3_gemm_product_t *s = &self->scores;
-  int64_t rows = s->nest->sizes[s->rows.at[0]], cores = self->env->machine->cores, tasks = 1;
-  if (rows < 0) return QUERIES;
-  for (int i = 0; i < s->around.count; ++i) {
-    int64_t size = s->nest->sizes[s->around.at[i]];
-    if (size > 0 && tasks < 2 * cores) tasks *= size;
-  }
-  tasks *= (rows + QUERIES - 1) / QUERIES;
-  return rows <= FEW_QUERIES || tasks < 2 * cores ? FEW_QUERIES : QUERIES;
-}
-
 static int64_t task_work(const attention_t *self) {
   int64_t keys = self->score_nest.sizes[self->scores.columns.at[0]], depth = 1;
   int64_t width = self->mixed_nest.sizes[self->mixed.columns.at[0]];
   for (int i = 0; i < self->scores.depth.count; ++i) {
     int64_t size = self->score_nest.sizes[self->scores.depth.at[i]];
-    depth *= size < 0 ? QUERIES : size;
+    depth *= size < 0 ? UNKNOWN_WIDTH : size;
   }
   double work = (double)self->queries * (double)(keys < 0 ? UNKNOWN_KEYS : keys) *
-                (double)(depth + (width < 0 ? QUERIES : width)) / self->shape.lanes;
+                (double)(depth + (width < 0 ? UNKNOWN_WIDTH : width)) / self->shape.lanes;
   return work < 1 ? 1 : work > 1e15 ? (int64_t)1e15 : (int64_t)work;
 }
 
 static o3_status_t build(attention_t *self, o3_builder_t *b, int num_buffers, const MlirOperation *buffers) {
   MlirValue sizes[O3_IR_MAX_RANK + 1], steps[O3_IR_MAX_RANK + 1], at[O3_IR_MAX_RANK + 1];
   int count = self->scores.around.count;
-  self->queries = choose_queries(self);
   for (int i = 0; i < count; ++i) {
     sizes[i] = o3_nest_own_size(&self->score_nest, self->scores.around.at[i], b);
     steps[i] = o3_build_index(b, 1);
@@ -444,7 +430,7 @@ static int list_sides(int num_ops, const MlirOperation *ops, MlirOperation *scor
   int count = 0;
   *scores = (MlirOperation){0};
   for (int i = 0; i < num_ops; ++i) {
-    bool read = o3_nest_read(ops[i], &nest);
+    bool read = o3_nest_read_any(ops[i], &nest);
     if (read && reduces(&nest)) {
       if (!mlirOperationIsNull(*scores)) break;
       *scores = ops[i];
@@ -479,24 +465,50 @@ static void destroy_ops(const attention_t *self, int num_ops, const MlirOperatio
   }
 }
 
+/* Both products have the packed kernel that the schedule of the first one tells. */
+static o3_status_t read_schedule(const attention_t *self, o3_schedule_attention_t *schedule) {
+  const o3_gemm_product_t *s = &self->scores;
+  int64_t around = o3_gemm_count(s, &s->around, 1);
+  *schedule = o3_schedule_attention(self->env->machine, around, s->nest->sizes[s->rows.at[0]]);
+  return o3_schedule_read(s->nest->op, O3_SCHEDULE_FAMILY_ATTENTION, schedule);
+}
+
+o3_status_t o3_attention_schedule(o3_pass_env_t *env, int num_ops, const MlirOperation *ops) {
+  static _Thread_local attention_t self;
+  o3_schedule_attention_t schedule;
+  memset(&self, 0, sizeof(self));
+  self.env = env;
+  O3_TRY(read(&self, num_ops, ops));
+  O3_TRY(read_schedule(&self, &schedule));
+  o3_op_attr_set(self.score_nest.op, O3_SCHEDULE_ATTR,
+                 o3_schedule_attr(env->context, O3_SCHEDULE_FAMILY_ATTENTION, &schedule));
+  return NULL;
+}
+
+static o3_status_t use_schedule(attention_t *self) {
+  o3_schedule_attention_t s;
+  O3_TRY(read_schedule(self, &s));
+  const o3_schedule_packed_t packed = {
+      .lanes = s.lanes, .rows = s.rows, .columns = s.columns, .k_block = s.k_block, .panel = s.keys};
+  self->shape = o3_gemm_shape(&packed, 32);
+  self->queries = s.queries;
+  o3_gemm_block_name(&self->shape, self->block);
+  return NULL;
+}
+
 o3_status_t o3_attention_emit(o3_pass_env_t *env, MlirModule module, int num_ops, const MlirOperation *ops,
                               int num_buffers, const MlirOperation *buffers) {
   static _Thread_local attention_t self;
   memset(&self, 0, sizeof(self));
   self.env = env;
   self.module = module;
-  self.shape = o3_gemm_shape(env->machine, 32);
   O3_TRY(read(&self, num_ops, ops));
+  O3_TRY(use_schedule(&self));
   O3_TRY(add_text(module, o3_gemm_text(&self.shape), "gemm"));
   O3_TRY(add_text(module, o3_softmax_text(self.shape.lanes), "softmax"));
-  char *name = o3_gemm_block_name(&self.shape);
-  O3_TRY_ALLOC(name);
-  self.block = name;
   o3_builder_t b = o3_builder_before(ops[num_ops - 1]);
   destroy_ops(&self, num_ops, ops, false);
-  o3_status_t status = build(&self, &b, num_buffers, buffers);
-  free(name);
-  if (status) return status;
+  O3_TRY(build(&self, &b, num_buffers, buffers));
   destroy_ops(&self, num_ops, ops, true);
   for (int i = 0; i < num_buffers; ++i) mlirOperationDestroy(buffers[i]);
   return NULL;

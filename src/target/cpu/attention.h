@@ -9,6 +9,10 @@
 const char *o3_attention_refuse(MlirOperation scores, MlirOperation mixed, int num_sides,
                                 const MlirOperation *sides);
 
+/* Writes on the first product how the kernel will be computed (o3.schedule). The ops are linalg.generic on
+ * tensors or buffers, in order. */
+o3_status_t o3_attention_schedule(o3_pass_env_t *env, int num_ops, const MlirOperation *ops) O3_MUST_USE;
+
 /* Replaces the ops of an attention kernel by loops where the last of them stands; they and the |buffers|,
  * memref.alloc of the kernel's own, are destroyed. The ops are linalg.generic on buffers: the first product,
  * elementwise ops on it, those of the softmax, the second product. */

@@ -12,6 +12,7 @@
 
 #include <stdlib.h>
 
+#include "schedule/cpu_schedule.h"
 #include "target/cpu/blocked_match.h"
 #include "target/cpu/cpu.h"
 #include "target/cpu/cpu_ir.h"
@@ -22,13 +23,12 @@
 #include "target/cpu/tile_text.h"
 
 enum { MAX_SIDES = 4 };
-/* A run of at most so many pixels is one piece. */
-enum { LONGEST_PIECE = 128 };
 
 typedef struct emitter {
   o3_pass_env_t *env;
   MlirModule module;
   o3_blocked_t product;
+  o3_schedule_tiles_t schedule;
   o3_tile_t tile;               /* the full one */
   int64_t run, piece;           /* pixels of the run (-1: known at run time) and of a piece */
   int64_t blocks, last_columns; /* whole and partial ones; columns of the last, 16 for convolutions */
@@ -51,58 +51,55 @@ typedef struct task {
 
 /* ---- Tiles ---- */
 
-/* With 32 registers. Long runs take many pixels of one block, whose operands come straight from memory; a run
- * that would leave few pixels, or two unequal halves, takes two blocks. Rows of a matrix lie far apart and
- * may share a set of the cache: few of them, and three blocks. */
-static void wide_tile(const emitter_t *self, o3_tile_t *tile) {
-  enum { REGISTERS = 28, TWO_BLOCKS = 13, THREE_BLOCKS = 8 };
-  int64_t run = self->run;
-  bool is_short = run >= 0 && (run < TWO_BLOCKS || (run > REGISTERS && run < 2 * REGISTERS));
-  tile->pixels = REGISTERS;
-  if (self->product.columns >= 0 && self->blocks >= 3) {
-    tile->blocks = 3;
-    tile->pixels = THREE_BLOCKS;
-  } else if (is_short && self->blocks >= 2) {
-    tile->blocks = 2;
-    tile->pixels = TWO_BLOCKS;
-  }
+/* Steps of the innermost sum, of which a turn of its loop takes a part. */
+static int64_t innermost_steps(const o3_blocked_t *p) {
+  if (p->inside) return p->depth[1].size;
+  if (p->sparse.lanes) return p->sparse.depth;
+  return p->lanewise ? 1 : p->depth[p->num_depth - 1].size;
 }
 
-/* Each block has entries of its own: one at a time, and as many pixels as there are registers. */
-static void sparse_tile(const emitter_t *self, bool wide, o3_tile_t *tile) {
-  const o3_sparse_form_t *form = &self->product.sparse;
-  tile->width = (int)form->lanes;
-  tile->depth = (int)form->depth;
-  tile->lanes = tile->lanes < tile->width ? tile->lanes : tile->width;
-  tile->unroll = tile->depth < 4 ? tile->depth : 4;
-  tile->pixels = (!wide ? 12 : form->is_matmul ? 8 : 28) / (tile->width / tile->lanes);
+static o3_status_t read_schedule(emitter_t *self) {
+  const o3_blocked_t *p = &self->product;
+  const o3_sparse_form_t *form = &p->sparse;
+  const o3_schedule_blocks_t product = {
+      .run = self->run,
+      .blocks = self->blocks,
+      .steps = innermost_steps(p),
+      .is_matrix = form->lanes ? form->is_matmul : p->columns >= 0,
+      .is_lanewise = p->lanewise,
+      .inside = p->inside,
+      .entry_lanes = form->lanes,
+      .weight_bytes = p->w->sizes[0] * form->lanes * form->depth * (int64_t)sizeof(float)};
+  self->schedule = o3_schedule_tiles(self->env->machine, &product);
+  O3_TRY(o3_schedule_read(p->nest.op, O3_SCHEDULE_FAMILY_TILES, &self->schedule));
+  const o3_schedule_tiles_t *s = &self->schedule;
+  if (product.steps % s->unroll || (p->inside && s->unroll != product.steps))
+    return o3_schedule_refuse(p->nest.op, "unroll", s->unroll, "a divisor of the innermost sum's length");
+  if (form->lanes && form->lanes % s->lanes)
+    return o3_schedule_refuse(p->nest.op, "lanes", s->lanes, "a divisor of an entry's lanes");
+  if (s->blocks > 1 && (form->lanes || p->lanewise || s->blocks > self->blocks))
+    return o3_schedule_refuse(p->nest.op, "blocks", s->blocks, "1, or at most the number of blocks");
+  return NULL;
 }
 
 static o3_tile_t full_tile(const emitter_t *self) {
-  const o3_machine_t *machine = self->env->machine;
   const o3_blocked_t *p = &self->product;
-  int lanes = machine->vector_bytes / 4;
-  lanes = lanes > O3_BLOCK_LANES ? O3_BLOCK_LANES : lanes;
-  o3_tile_t tile = {.lanes = lanes,
-                    .blocks = 1,
+  const o3_schedule_tiles_t *s = &self->schedule;
+  o3_tile_t tile = {.lanes = (int)s->lanes,
+                    .blocks = (int)s->blocks,
+                    .pixels = (int)s->pixels,
                     .x_step = p->x_step,
-                    .unroll = 1,
+                    .unroll = (int)s->unroll,
                     .lanewise = p->lanewise,
                     .width = O3_BLOCK_LANES};
-  bool wide = machine->vector_registers >= 32;
   if (p->sparse.lanes) {
-    sparse_tile(self, wide, &tile);
-    return tile;
+    tile.width = (int)p->sparse.lanes;
+    tile.depth = (int)p->sparse.depth;
   }
-  tile.pixels = wide ? 14 : lanes == O3_BLOCK_LANES / 2 ? 6 : 2;
   if (p->inside) {
-    tile.taps = tile.unroll = (int)p->depth[1].size;
+    tile.taps = tile.unroll;
     tile.tap_step = p->depth[1].step;
   }
-  if (p->lanewise) return tile;
-  int64_t depth = p->depth[p->num_depth - 1].size;
-  tile.unroll = depth % 4 == 0 ? 4 : depth % 3 == 0 ? 3 : depth % 2 == 0 ? 2 : 1;
-  if (wide) wide_tile(self, &tile);
   return tile;
 }
 
@@ -549,14 +546,6 @@ static void add_axis(grid_t *grid, int dim, MlirValue size, MlirValue step) {
   grid->dims[grid->count++] = dim;
 }
 
-/* Whether all blocks take a piece of X in turn, while it is in the cache: when their weights are there, too.
- */
-static bool is_piece_first(const emitter_t *self) {
-  const o3_blocked_t *p = &self->product;
-  int64_t bytes = p->w->sizes[0] * p->sparse.lanes * p->sparse.depth * (int64_t)sizeof(float);
-  return p->sparse.lanes && bytes <= self->env->machine->l2_bytes / 4;
-}
-
 static void make_grid(const emitter_t *self, o3_builder_t *b, grid_t *grid) {
   const o3_blocked_t *p = &self->product;
   const MlirValue *sizes = p->nest.size_values;
@@ -565,7 +554,7 @@ static void make_grid(const emitter_t *self, o3_builder_t *b, grid_t *grid) {
   for (int i = 0; i < p->around.count; ++i) add_axis(grid, p->around.at[i], sizes[p->around.at[i]], one);
   for (int i = 0; i + 1 < rows; ++i) add_axis(grid, p->pixels.at[i], sizes[p->pixels.at[i]], one);
   MlirValue blocks = o3_build_index(b, self->blocks), group = o3_build_index(b, self->tile.blocks);
-  bool piece_first = is_piece_first(self);
+  bool piece_first = self->schedule.piece_first;
   if (!piece_first) add_axis(grid, -1, blocks, group);
   if (rows > 0) add_axis(grid, p->pixels.at[rows - 1], sizes[p->pixels.at[rows - 1]], one);
   add_axis(grid, -2, run_size(self, b), o3_build_index(b, self->piece));
@@ -628,7 +617,7 @@ static void take_into_tile(emitter_t *self) {
   }
 }
 
-static void read_sizes(emitter_t *self) {
+static o3_status_t read_sizes(emitter_t *self) {
   const o3_blocked_t *p = &self->product;
   int run = run_dim(p);
   self->run = run < 0 ? 1 : p->nest.sizes[run];
@@ -639,11 +628,10 @@ static void read_sizes(emitter_t *self) {
     self->blocks = (columns + O3_BLOCK_LANES - 1) / O3_BLOCK_LANES;
     if (columns % O3_BLOCK_LANES) self->last_columns = columns % O3_BLOCK_LANES;
   }
+  O3_TRY(read_schedule(self));
   self->tile = full_tile(self);
-  take_into_tile(self);
-  int64_t tiles = LONGEST_PIECE / self->tile.pixels;
-  self->piece = self->run >= 0 && self->run <= LONGEST_PIECE ? LONGEST_PIECE : tiles * self->tile.pixels;
-  if (p->inside) self->piece = self->run; /* its tiles are known one by one */
+  self->piece = p->inside ? self->run : self->schedule.piece;
+  return NULL;
 }
 
 static o3_status_t read_sides(const o3_blocked_t *p, int count, const MlirOperation *ops,
@@ -680,17 +668,31 @@ const char *o3_blocked_refuse_epilogue(MlirOperation op, MlirOperation other) {
   return o3_blocked_read_side(&product, other, &side);
 }
 
+static o3_status_t match(emitter_t *self, MlirOperation product, MlirOperation padding) {
+  const char *why = mlirOperationIsNull(padding)
+                        ? o3_blocked_match(product, &self->product) ? NULL : "it is no product in blocks"
+                        : o3_blocked_match_inside(product, padding, &self->product);
+  if (!why) return NULL;
+  return o3_status_create(O3_STATUS_INTERNAL, "op '%.*s' is in a kernel of blocked products: %s",
+                          O3_STR_ARGS(o3_op_label(product)), why);
+}
+
+o3_status_t o3_blocked_schedule(o3_pass_env_t *env, MlirOperation product, MlirOperation padding) {
+  static _Thread_local emitter_t self;
+  self = (emitter_t){.env = env};
+  O3_TRY(match(&self, product, padding));
+  if (o3_sparse_is_rows(&self.product.sparse)) return o3_sparse_rows_schedule(env, product);
+  O3_TRY(read_sizes(&self));
+  o3_op_attr_set(product, O3_SCHEDULE_ATTR,
+                 o3_schedule_attr(env->context, O3_SCHEDULE_FAMILY_TILES, &self.schedule));
+  return NULL;
+}
+
 o3_status_t o3_blocked_emit(o3_pass_env_t *env, MlirModule module, const o3_product_kernel_t *kernel) {
   static _Thread_local emitter_t self;
   self = (emitter_t){
       .env = env, .module = module, .num_before = kernel->num_before, .num_after = kernel->num_after};
-  const char *why =
-      mlirOperationIsNull(kernel->padding)
-          ? o3_blocked_match(kernel->product, &self.product) ? NULL : "it is no product in blocks"
-          : o3_blocked_match_inside(kernel->product, kernel->padding, &self.product);
-  if (why)
-    return o3_status_create(O3_STATUS_INTERNAL, "op '%.*s' is in a kernel of blocked products: %s",
-                            O3_STR_ARGS(o3_op_label(kernel->product)), why);
+  O3_TRY(match(&self, kernel->product, kernel->padding));
   if (o3_sparse_is_rows(&self.product.sparse))
     return self.product.sparse.is_matmul ? o3_sparse_matrix_emit(env, module, kernel, &self.product)
                                          : o3_sparse_rows_emit(env, module, kernel, &self.product);
@@ -698,7 +700,8 @@ o3_status_t o3_blocked_emit(o3_pass_env_t *env, MlirModule module, const o3_prod
   O3_TRY(read_sides(&self.product, kernel->num_after, kernel->after, self.after));
   MlirOperation last = kernel->num_after ? kernel->after[kernel->num_after - 1] : kernel->product;
   o3_builder_t b = o3_builder_before(last);
-  read_sizes(&self);
+  O3_TRY(read_sizes(&self));
+  take_into_tile(&self);
   self.start = o3_blocked_read_start(&self.product, self.num_before, self.before, &self.bias);
   o3_nest_flatten(&self.product.nest, &b);
   for (int i = 0; i < self.num_before; ++i) o3_nest_flatten(&self.before[i].nest, &b);

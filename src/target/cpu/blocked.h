@@ -13,6 +13,8 @@ bool o3_blocked_needs_start(MlirOperation op);
 const char *o3_blocked_refuse_epilogue(MlirOperation product, MlirOperation op);
 /* Why the border that |padding| puts around the product's first input has to be in memory. */
 const char *o3_blocked_refuse_padding(MlirOperation product, MlirOperation padding);
+/* As o3_product_schedule, for a product that o3_blocked_takes. */
+o3_status_t o3_blocked_schedule(o3_pass_env_t *env, MlirOperation product, MlirOperation padding) O3_MUST_USE;
 /* As o3_product_emit, for a product that o3_blocked_takes. */
 o3_status_t o3_blocked_emit(o3_pass_env_t *env, MlirModule module, const o3_product_kernel_t *kernel)
     O3_MUST_USE;

@@ -32,24 +32,14 @@ typedef struct contract {
 
 /* ---- Blocks ---- */
 
-/* Rows of a block: all, unless that leaves threads without work; B is packed anew for each block of rows. */
-static int64_t rows_of_block(const o3_gemm_product_t *p, const o3_gemm_shape_t *shape) {
-  enum { LEAST = 64, UNKNOWN = 256 };
-  int64_t tasks = 1, rows = p->nest->sizes[p->rows.at[0]], columns = 1;
-  for (int i = 0; i < p->columns.count; ++i) {
-    int64_t size = p->nest->sizes[p->columns.at[i]];
-    columns *= size < 0 ? shape->columns : size;
-  }
-  for (int i = 0; i < p->around.count; ++i) {
-    int64_t size = p->nest->sizes[p->around.at[i]];
-    tasks *= size < 0 ? 1 : size;
-  }
-  tasks *= (columns + shape->columns - 1) / shape->columns;
-  if (rows < 0) return UNKNOWN;
-  int64_t pieces = tasks >= shape->tasks || tasks == 0 ? 1 : (shape->tasks + tasks - 1) / tasks;
-  int64_t block = (rows + pieces - 1) / pieces;
-  block = block < LEAST ? LEAST : block;
-  return (block + shape->rows - 1) / shape->rows * shape->rows;
+static o3_status_t read_schedule(const o3_machine_t *machine, const o3_gemm_product_t *p,
+                                 o3_schedule_packed_t *schedule) {
+  const o3_schedule_product_t product = {.bits = o3_type_bits(o3_type_element(mlirValueGetType(p->c->value))),
+                                         .around = o3_gemm_count(p, &p->around, 1),
+                                         .rows = p->nest->sizes[p->rows.at[0]],
+                                         .columns = o3_gemm_count(p, &p->columns, -1)};
+  *schedule = o3_schedule_packed(machine, &product);
+  return o3_schedule_read(p->nest->op, O3_SCHEDULE_FAMILY_PACKED, schedule);
 }
 
 static int64_t block_work(const o3_gemm_product_t *p, const o3_gemm_shape_t *shape, int64_t rows) {
@@ -112,9 +102,9 @@ typedef struct sides {
 } sides_t;
 
 static o3_status_t build_product(const o3_gemm_product_t *p, o3_builder_t *b, const o3_gemm_shape_t *shape,
-                                 const char *name, sides_t *sides) {
+                                 int64_t block, sides_t *sides) {
   MlirValue sizes[O3_IR_MAX_RANK + 1], steps[O3_IR_MAX_RANK + 1], at[O3_IR_MAX_RANK + 1], ivs[O3_IR_MAX_RANK];
-  int64_t block = rows_of_block(p, shape);
+  char name[O3_GEMM_NAME];
   int count = p->around.count;
   MlirValue zero = o3_build_index(b, 0), one = o3_build_index(b, 1);
   MlirValue rows = o3_gemm_size(p, b, &p->rows), columns = o3_gemm_size(p, b, &p->columns);
@@ -137,11 +127,16 @@ static o3_status_t build_product(const o3_gemm_product_t *p, o3_builder_t *b, co
                    .column_lower = operands[O3_GEMM_N_LO],
                    .column_upper = operands[O3_GEMM_N_HI]};
   O3_TRY(build_sides(&whole, &in, sides->num_before, sides->before));
+  o3_gemm_block_name(shape, name);
   o3_gemm_call(&in, name, O3_GEMM_ARGUMENTS, operands);
   return build_sides(&whole, &in, sides->num_after, sides->after);
 }
 
+/* Once for each shape. */
 static o3_status_t add_kernel(contract_t *self, const o3_gemm_shape_t *shape) {
+  char name[O3_GEMM_NAME];
+  o3_gemm_block_name(shape, name);
+  if (!mlirOperationIsNull(o3_module_func(self->module, name))) return NULL;
   char *text = o3_gemm_text(shape);
   O3_TRY_ALLOC(text);
   o3_status_t status = o3_cpu_add_functions(self->module, text, "gemm");
@@ -151,16 +146,14 @@ static o3_status_t add_kernel(contract_t *self, const o3_gemm_shape_t *shape) {
 
 static o3_status_t emit(contract_t *self, o3_gemm_product_t *product, o3_builder_t b, sides_t *sides) {
   int bits = o3_type_bits(o3_type_element(mlirValueGetType(product->c->value)));
-  o3_gemm_shape_t shape = o3_gemm_shape(self->env->machine, bits);
+  o3_schedule_packed_t schedule;
+  O3_TRY(read_schedule(self->env->machine, product, &schedule));
+  o3_gemm_shape_t shape = o3_gemm_shape(&schedule, bits);
   O3_TRY(add_kernel(self, &shape));
-  char *name = o3_gemm_block_name(&shape);
-  O3_TRY_ALLOC(name);
   o3_nest_flatten(product->nest, &b);
   for (int i = 0; i < sides->num_before; ++i) o3_nest_flatten(&sides->before[i].nest, &b);
   for (int i = 0; i < sides->num_after; ++i) o3_nest_flatten(&sides->after[i].nest, &b);
-  o3_status_t status = build_product(product, &b, &shape, name, sides);
-  free(name);
-  return status;
+  return build_product(product, &b, &shape, schedule.row_block, sides);
 }
 
 static o3_status_t replace_product(MlirOperation op, void *context) {
@@ -225,6 +218,17 @@ static o3_status_t read_sides(const o3_gemm_product_t *product, int count, const
                               "op '%.*s' is in the kernel of a product that cannot take it: %s",
                               O3_STR_ARGS(o3_op_label(ops[i])), why);
   }
+  return NULL;
+}
+
+o3_status_t o3_product_schedule(o3_pass_env_t *env, MlirOperation op, MlirOperation padding) {
+  static _Thread_local o3_nest_t nest;
+  o3_gemm_product_t product;
+  o3_schedule_packed_t schedule;
+  if (o3_blocked_takes(op)) return o3_blocked_schedule(env, op, padding);
+  if (!read_product(op, &nest, &product)) return NULL;
+  O3_TRY(read_schedule(env->machine, &product, &schedule));
+  o3_op_attr_set(op, O3_SCHEDULE_ATTR, o3_schedule_attr(env->context, O3_SCHEDULE_FAMILY_PACKED, &schedule));
   return NULL;
 }
 

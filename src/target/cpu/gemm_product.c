@@ -123,16 +123,19 @@ static bool is_depth_flat(const o3_gemm_product_t *p) {
   return true;
 }
 
+int64_t o3_gemm_count(const o3_gemm_product_t *p, const o3_gemm_dims_t *dims, int64_t unknown) {
+  int64_t count = 1;
+  for (int i = 0; i < dims->count; ++i) {
+    int64_t size = p->nest->sizes[dims->at[i]];
+    if (size < 0) size = unknown;
+    if (size < 0 || __builtin_mul_overflow(count, size, &count)) return -1;
+  }
+  return count;
+}
+
 static bool is_worth_it(const o3_gemm_product_t *p) {
-  int64_t rows = p->nest->sizes[p->rows.at[0]], columns = 1, depth = 1;
-  for (int i = 0; i < p->columns.count; ++i) {
-    int64_t size = p->nest->sizes[p->columns.at[i]];
-    columns = size < 0 || columns < 0 ? -1 : columns * size;
-  }
-  for (int i = 0; i < p->depth.count; ++i) {
-    int64_t size = p->nest->sizes[p->depth.at[i]];
-    depth = size < 0 || depth < 0 ? -1 : depth * size;
-  }
+  int64_t rows = p->nest->sizes[p->rows.at[0]], columns = o3_gemm_count(p, &p->columns, -1);
+  int64_t depth = o3_gemm_count(p, &p->depth, -1);
   return (rows < 0 || rows >= MIN_ROWS) && (columns < 0 || columns >= MIN_COLUMNS) &&
          (depth < 0 || depth >= MIN_DEPTH);
 }

@@ -25,7 +25,10 @@ bool o3_gemm_match(o3_nest_t *nest, o3_gemm_product_t *product);
 void o3_gemm_list_parts(const o3_nest_t *nest, int dim, o3_gemm_dims_t *parts);
 void o3_gemm_list_columns(const o3_gemm_product_t *product, o3_gemm_dims_t *parts);
 
-/* The number of iterations of all |dims|. The nest is flattened. */
+/* The number of iterations of all |dims|; sizes known only at run time count as |unknown|, and make it -1
+ * when that is negative. */
+int64_t o3_gemm_count(const o3_gemm_product_t *product, const o3_gemm_dims_t *dims, int64_t unknown);
+/* The same as a value, when the nest is flattened. */
 MlirValue o3_gemm_size(const o3_gemm_product_t *product, o3_builder_t *builder, const o3_gemm_dims_t *dims);
 
 /* An op on the elements of the product's output. */

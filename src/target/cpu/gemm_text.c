@@ -16,22 +16,23 @@
 
 #include "base/strbuf.h"
 
-o3_gemm_shape_t o3_gemm_shape(const o3_machine_t *machine, int bits) {
-  o3_gemm_shape_t shape = {.type = bits == 32 ? "f32" : "f64", .lanes = machine->vector_bytes * 8 / bits};
-  bool wide = machine->vector_registers >= 32;
-  shape.rows = wide ? 8 : machine->vector_bytes >= 32 ? 6 : 4;
-  shape.vectors = 2;
-  shape.depth = 256;
-  shape.tasks = 8 * machine->cores;
-  shape.columns = shape.lanes * shape.vectors * (wide ? 4 : 8);
-  return shape;
+o3_gemm_shape_t o3_gemm_shape(const o3_schedule_packed_t *schedule, int bits) {
+  return (o3_gemm_shape_t){.type = bits == 32 ? "f32" : "f64",
+                           .lanes = (int)schedule->lanes,
+                           .rows = (int)schedule->rows,
+                           .vectors = (int)(schedule->columns / schedule->lanes),
+                           .depth = (int)schedule->k_block,
+                           .columns = (int)schedule->panel};
 }
 
-char *o3_gemm_block_name(const o3_gemm_shape_t *shape) {
-  o3_strbuf_t name = O3_STRBUF_INIT;
-  o3_strbuf_printf(&name, "o3k_%s_gemm_block", shape->type);
-  if (name.failed) o3_strbuf_deinit(&name);
-  return name.text;
+/* A function's name: what |what| it is, and how it differs from others of the type. */
+static void name_function(const o3_gemm_shape_t *s, const char *what, char name[O3_GEMM_NAME]) {
+  snprintf(name, O3_GEMM_NAME, "o3k_%s_gemm_%s_%dx%d_k%d_n%d", s->type, what, s->rows, s->vectors * s->lanes,
+           s->depth, s->columns);
+}
+
+void o3_gemm_block_name(const o3_gemm_shape_t *shape, char name[O3_GEMM_NAME]) {
+  name_function(shape, "block", name);
 }
 
 /* ---- The micro-kernel ---- */
@@ -200,9 +201,9 @@ static void kernel(o3_strbuf_t *t, const o3_gemm_shape_t *s, const char *name, b
 
 /* Columns are packed by whole vectors where L of them are consecutive in B. They are when they ascend, none
  * is a repeated last one, and the last lies L - 1 behind the first. $T element type, $L lanes, $W width of a
- * panel, $R rows, $K depth, $N columns, $P packed elements. */
+ * panel, $R rows, $K depth, $N columns, $P packed elements; $F this function, $G and $H the tiles. */
 static const char BLOCK[] =
-    "func.func private @o3k_$T_gemm_block(%A: memref<?x$T>, %a_offset: index, %a_row: index, %a_depth: "
+    "func.func private @$F(%A: memref<?x$T>, %a_offset: index, %a_row: index, %a_depth: "
     "index,\n"
     "    %B: memref<?x$T>, %b_offset: index, %C: memref<?x$T>, %c_offset: index, %c_row: index,\n"
     "    %m_lo: index, %m_hi: index, %n_lo: index, %n_hi: index,\n"
@@ -341,11 +342,11 @@ static const char BLOCK[] =
     "        %b_tile = arith.muli %done, %k_count : index\n"
     "        %c_tile = arith.addi %c_line, %n : index\n"
     "        scf.if %unit {\n"
-    "          func.call @o3k_$T_gemm_tile(%A, %a_tile, %a_row, %a_depth, %pack, %b_tile, %C, %c_tile, "
+    "          func.call @$G(%A, %a_tile, %a_row, %a_depth, %pack, %b_tile, %C, %c_tile, "
     "%c_row,\n"
     "              %k_count, %rows, %cols) : ($A) -> ()\n"
     "        } else {\n"
-    "          func.call @o3k_$T_gemm_tile_strided(%A, %a_tile, %a_row, %a_depth, %pack, %b_tile, %C, "
+    "          func.call @$H(%A, %a_tile, %a_row, %a_depth, %pack, %b_tile, %C, "
     "%c_tile,\n"
     "              %c_row, %k_count, %rows, %cols) : ($A) -> ()\n"
     "        }\n"
@@ -392,6 +393,14 @@ static void put_transposition(o3_strbuf_t *t, const o3_gemm_shape_t *s) {
                      l, l * lanes * s->vectors, l, l, round, l, l, s->type, lanes, s->type);
 }
 
+static const char *const FUNCTIONS[] = {"block", "tile", "tile_strided"}; /* $F, $G, $H */
+
+static void put_name(o3_strbuf_t *t, const o3_gemm_shape_t *s, char variable) {
+  char name[O3_GEMM_NAME];
+  name_function(s, FUNCTIONS[variable - 'F'], name);
+  o3_strbuf_puts(t, name);
+}
+
 static void put_variable(o3_strbuf_t *t, const o3_gemm_shape_t *s, char variable) {
   const struct {
     char name;
@@ -399,6 +408,7 @@ static void put_variable(o3_strbuf_t *t, const o3_gemm_shape_t *s, char variable
   } numbers[] = {{'L', s->lanes},   {'W', s->lanes * s->vectors}, {'R', s->rows},     {'K', s->depth},
                  {'N', s->columns}, {'P', s->depth * s->columns}, {'S', s->lanes - 1}};
   if (variable == 'T') o3_strbuf_puts(t, s->type);
+  if (variable >= 'F' && variable <= 'H') put_name(t, s, variable);
   if (variable == 'A') put_argument_types(t, s);
   if (variable == 'X') put_transposition(t, s);
   for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); ++i) {
@@ -408,11 +418,11 @@ static void put_variable(o3_strbuf_t *t, const o3_gemm_shape_t *s, char variable
 
 char *o3_gemm_text(const o3_gemm_shape_t *shape) {
   o3_strbuf_t text = O3_STRBUF_INIT;
-  char name[64];
+  char name[O3_GEMM_NAME];
   o3_strbuf_puts(&text, "module {\n");
-  snprintf(name, sizeof(name), "o3k_%s_gemm_tile", shape->type);
+  name_function(shape, "tile", name);
   kernel(&text, shape, name, true);
-  snprintf(name, sizeof(name), "o3k_%s_gemm_tile_strided", shape->type);
+  name_function(shape, "tile_strided", name);
   kernel(&text, shape, name, false);
   for (const char *at = BLOCK; *at; ++at) {
     if (*at == '$') {

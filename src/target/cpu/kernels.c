@@ -69,7 +69,8 @@ static o3_status_t add_scratch(o3_pass_env_t *env, MlirOperation kernel, o3_buil
   if (!is_winograd(kernel)) return NULL;
   O3_TRY(o3_walk(kernel, collect_generic, &ops));
   O3_TRY(read_winograd(&ops, kernel, &winograd));
-  int64_t floats = o3_winograd_scratch(env->machine, &winograd);
+  int64_t floats;
+  O3_TRY(o3_winograd_scratch(env->machine, &winograd, &floats));
   MlirType type = o3_memref_type(1, &floats, mlirF32TypeGet(env->context));
   *scratch = o3_build1_attrs(b, "memref.alloc", type, O3_NO_VALUES,
                              O3_ATTRS({"alignment", o3_attr_i64(env->context, O3_CPU_ALIGNMENT)},

@@ -24,6 +24,10 @@ typedef struct o3_product_kernel {
   MlirOperation after[4];  /* what is done with each sum */
 } o3_product_kernel_t;
 
+/* Writes on |product|, of a contraction kernel on tensors or buffers, how it will be computed (o3.schedule);
+ * |padding| as in o3_product_kernel_t. Leaves alone what is no such product. */
+o3_status_t o3_product_schedule(o3_pass_env_t *env, MlirOperation product, MlirOperation padding) O3_MUST_USE;
+
 /* Replaces the ops by loops where the last of them stands; they are destroyed. */
 o3_status_t o3_product_emit(o3_pass_env_t *env, MlirModule module, const o3_product_kernel_t *kernel)
     O3_MUST_USE;

@@ -15,6 +15,7 @@
 #include "target/cpu/cpu_ir.h"
 #include "target/cpu/loops.h"
 #include "target/cpu/panel_text.h"
+#include "target/cpu/sparse_rows.h"
 #include "target/cpu/sparse_share.h"
 
 enum { MAX_SIDES = 4, MAX_SIZES = 5, ROW = 0, COLUMN = 1, CHANNEL = 1, IN_PANEL = 2 };
@@ -52,13 +53,14 @@ static MlirValue binary(o3_builder_t *b, const char *op, MlirValue x, int64_t co
 
 /* A panel is cut into tiles of the same size; where it may be filled in part only, what is left takes smaller
  * ones. */
-static void choose_sizes(emitter_t *self) {
+static o3_status_t choose_sizes(emitter_t *self) {
   static const int SMALLER[] = {4, 2, 1};
   const o3_blocked_t *p = self->product;
-  const o3_machine_t *machine = self->env->machine;
-  int panel = (int)p->x->sizes[IN_PANEL], most = machine->vector_registers >= 32 ? 14 : 12;
+  o3_schedule_csr_t schedule;
+  O3_TRY(o3_sparse_rows_read_schedule(self->env->machine, p->nest.op, &schedule));
+  int panel = (int)p->x->sizes[IN_PANEL], most = (int)schedule.vectors;
   int64_t rows = p->nest.sizes[ROW];
-  self->lanes = machine->vector_bytes / 4 < O3_PANEL_COLUMNS ? machine->vector_bytes / 4 : O3_PANEL_COLUMNS;
+  self->lanes = (int)schedule.lanes;
   int vectors = (panel + self->lanes - 1) / self->lanes;
   int tiles = (vectors + most - 1) / most;
   self->sizes[self->num_sizes++] = (vectors + tiles - 1) / tiles;
@@ -66,6 +68,7 @@ static void choose_sizes(emitter_t *self) {
     bool fits = SMALLER[i] < self->sizes[0] && (rows < 0 || rows % panel || vectors % self->sizes[0]);
     if (fits) self->sizes[self->num_sizes++] = SMALLER[i];
   }
+  return NULL;
 }
 
 static void choose_parts(emitter_t *self) {
@@ -257,7 +260,7 @@ o3_status_t o3_sparse_matrix_emit(o3_pass_env_t *env, MlirModule module, const o
   static _Thread_local emitter_t self;
   self = (emitter_t){.env = env, .module = module, .product = product, .num_after = kernel->num_after};
   O3_TRY(read_sides(&self, kernel));
-  choose_sizes(&self);
+  O3_TRY(choose_sizes(&self));
   choose_parts(&self);
   o3_builder_t b =
       o3_builder_before(kernel->num_after ? kernel->after[kernel->num_after - 1] : kernel->product);

@@ -49,22 +49,38 @@ static int64_t positions_of(const o3_blocked_t *p) {
   return y[2] && y[3] ? (y[2] - 1) * x[3] + y[3] : 0;
 }
 
-static void choose_sizes(emitter_t *self) {
+o3_status_t o3_sparse_rows_read_schedule(const o3_machine_t *machine, MlirOperation product,
+                                         o3_schedule_csr_t *schedule) {
+  *schedule = o3_schedule_csr(machine);
+  return o3_schedule_read(product, O3_SCHEDULE_FAMILY_CSR, schedule);
+}
+
+o3_status_t o3_sparse_rows_schedule(o3_pass_env_t *env, MlirOperation product) {
+  o3_schedule_csr_t schedule;
+  O3_TRY(o3_sparse_rows_read_schedule(env->machine, product, &schedule));
+  o3_op_attr_set(product, O3_SCHEDULE_ATTR,
+                 o3_schedule_attr(env->context, O3_SCHEDULE_FAMILY_CSR, &schedule));
+  return NULL;
+}
+
+static o3_status_t choose_sizes(emitter_t *self) {
   static const int RUN_TIME[] = {8, 4, 2, 1};
-  const o3_machine_t *machine = self->env->machine;
+  o3_schedule_csr_t schedule;
+  O3_TRY(o3_sparse_rows_read_schedule(self->env->machine, self->product->nest.op, &schedule));
   int64_t positions = positions_of(self->product);
-  self->lanes = machine->vector_bytes / 4;
-  self->most = machine->vector_registers >= 32 ? 14 : 12;
+  self->lanes = (int)schedule.lanes;
+  self->most = (int)schedule.vectors;
   self->vectors = positions < 0 ? -1 : (positions + self->lanes - 1) / self->lanes;
   self->pieces = positions <= 0 ? -1 : (self->vectors + self->most - 1) / self->most;
   if (self->pieces > 0) {
     int base = (int)(self->vectors / self->pieces);
     if (self->vectors % self->pieces) self->sizes[self->num_sizes++] = base + 1;
     self->sizes[self->num_sizes++] = base;
-    return;
+    return NULL;
   }
   self->sizes[self->num_sizes++] = self->most;
   for (int i = 0; i < 4; ++i) self->sizes[self->num_sizes++] = RUN_TIME[i];
+  return NULL;
 }
 
 static MlirValue binary(o3_builder_t *b, const char *op, MlirValue x, int64_t constant) {
@@ -278,7 +294,7 @@ o3_status_t o3_sparse_rows_emit(o3_pass_env_t *env, MlirModule module, const o3_
   static _Thread_local emitter_t self;
   self = (emitter_t){.env = env, .module = module, .product = product, .num_after = kernel->num_after};
   O3_TRY(read_sides(&self, kernel));
-  choose_sizes(&self);
+  O3_TRY(choose_sizes(&self));
   o3_builder_t b =
       o3_builder_before(kernel->num_after ? kernel->after[kernel->num_after - 1] : kernel->product);
   o3_nest_flatten(&product->nest, &b);

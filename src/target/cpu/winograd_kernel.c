@@ -17,7 +17,7 @@
 #include <stdlib.h>
 
 #include "analysis/winograd.h"
-#include "base/check.h"
+#include "schedule/cpu_schedule.h"
 #include "target/cpu/cpu.h"
 #include "target/cpu/cpu_ir.h"
 #include "target/cpu/halo.h"
@@ -31,15 +31,10 @@ enum { LANES = O3_BLOCK_LANES };
 /* ---- Sizes ---- */
 
 typedef struct plan {
-  int64_t chunk;              /* tiles whose products are on the stack at a time */
-  int pixels;                 /* tiles of a register tile; divides chunk */
-  int whole;                  /* the same for a chunk that is full */
+  o3_schedule_winograd_t schedule;
   int64_t tiles;              /* of all images; -1 when known only at run time */
-  int64_t panel;              /* tiles whose transformed input is there at a time; a multiple of chunk */
   int64_t point_step, blocks; /* floats of V from a point to the next; blocks of channels */
 } plan_t;
-
-static int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 /* Tiles of all images, or -1. */
 static int64_t tile_count(MlirOperation product) {
@@ -57,41 +52,29 @@ static int64_t weight_dim(MlirOperation product, int dim) {
   return o3_type_dim(mlirValueGetType(mlirOperationGetOperand(product, 1)), dim);
 }
 
-/* With 32 registers a full chunk is one register tile; one that is not full, where the number of tiles is
- * known only at run time, several small ones. */
-static void plan_chunk(const o3_machine_t *machine, int64_t tiles, plan_t *plan) {
-  enum { WIDE = 28, PART = 8, NARROW = 24, NARROW_PIXELS = 6, SMALL_PIXELS = 2 };
-  bool wide = machine->vector_registers >= 32, half = machine->vector_bytes * 2 == LANES * 4;
-  if (wide && tiles > 0) {
-    plan->chunk = divide_up(tiles, divide_up(tiles, WIDE));
-    plan->pixels = plan->whole = (int)plan->chunk;
-    return;
-  }
-  plan->pixels = wide ? PART : half ? NARROW_PIXELS : SMALL_PIXELS;
-  plan->chunk = NARROW;
-  plan->whole = wide ? NARROW : plan->pixels;
-  if (tiles > 0 && tiles < plan->chunk) plan->chunk = divide_up(tiles, plan->pixels) * plan->pixels;
-}
-
-static plan_t make_plan(const o3_machine_t *machine, MlirOperation product) {
+static o3_status_t make_plan(const o3_machine_t *machine, MlirOperation product, plan_t *plan) {
   int64_t tiles = tile_count(product), points = weight_dim(product, 1) * weight_dim(product, 2);
-  plan_t plan = {.tiles = tiles, .blocks = weight_dim(product, 3)};
-  plan_chunk(machine, tiles, &plan);
-  int64_t chunk_bytes = points * plan.blocks * plan.chunk * LANES * (int64_t)sizeof(float);
-  int64_t chunks = machine->l2_bytes / chunk_bytes;
-  if (chunks < 1) chunks = 1;
-  if (tiles > 0) {
-    int64_t all = divide_up(tiles, plan.chunk);
-    chunks = divide_up(all, divide_up(all, chunks));
-  }
-  plan.panel = chunks * plan.chunk;
-  plan.point_step = plan.blocks * plan.panel * LANES + LANES;
-  return plan;
+  *plan = (plan_t){.tiles = tiles, .blocks = weight_dim(product, 3)};
+  plan->schedule = o3_schedule_winograd(machine, tiles, points, plan->blocks);
+  O3_TRY(o3_schedule_read(product, O3_SCHEDULE_FAMILY_WINOGRAD, &plan->schedule));
+  plan->point_step = plan->blocks * plan->schedule.panel * LANES + LANES;
+  return NULL;
 }
 
-int64_t o3_winograd_scratch(const o3_machine_t *machine, const o3_winograd_kernel_t *kernel) {
-  plan_t plan = make_plan(machine, kernel->product);
-  return weight_dim(kernel->product, 1) * weight_dim(kernel->product, 2) * plan.point_step;
+o3_status_t o3_winograd_schedule(o3_pass_env_t *env, MlirOperation product) {
+  plan_t plan;
+  O3_TRY(make_plan(env->machine, product, &plan));
+  o3_op_attr_set(product, O3_SCHEDULE_ATTR,
+                 o3_schedule_attr(env->context, O3_SCHEDULE_FAMILY_WINOGRAD, &plan.schedule));
+  return NULL;
+}
+
+o3_status_t o3_winograd_scratch(const o3_machine_t *machine, const o3_winograd_kernel_t *kernel,
+                                int64_t *floats) {
+  plan_t plan;
+  O3_TRY(make_plan(machine, kernel->product, &plan));
+  *floats = weight_dim(kernel->product, 1) * weight_dim(kernel->product, 2) * plan.point_step;
+  return NULL;
 }
 
 /* ---- Buffers ---- */
@@ -210,7 +193,7 @@ static o3_status_t build_input(const emitter_t *self, o3_builder_t *b) {
   a[O3_WINOGRAD_IN_V] = self->v.flat;
   a[O3_WINOGRAD_IN_V_AT] = add(&in, self->v.offset, times(&in, at, LANES));
   a[O3_WINOGRAD_IN_V_POINT] = o3_build_index(&in, self->plan.point_step);
-  a[O3_WINOGRAD_IN_V_BLOCK] = o3_build_index(&in, self->plan.panel * LANES);
+  a[O3_WINOGRAD_IN_V_BLOCK] = o3_build_index(&in, self->plan.schedule.panel * LANES);
   a[O3_WINOGRAD_IN_BLOCKS] = o3_build_index(&in, self->plan.blocks);
   return call_transform(self, &in, false, O3_WINOGRAD_IN_ARGUMENTS, a);
 }
@@ -249,12 +232,12 @@ static o3_status_t call_product(o3_builder_t *b, void *context, MlirValue from, 
   a[O3_TILE_W] = self->w.flat;
   a[O3_TILE_W_AT] = add(b, self->w.offset, times(b, point, plan->blocks * LANES * LANES));
   a[O3_TILE_Y] = task->p.flat;
-  a[O3_TILE_Y_AT] = add(b, times(b, task->point, plan->chunk * LANES), times(b, from, LANES));
+  a[O3_TILE_Y_AT] = add(b, times(b, task->point, plan->schedule.chunk * LANES), times(b, from, LANES));
   a[O3_TILE_Y_STEP] = o3_build_index(b, LANES);
   a[O3_TILE_B] = self->w.flat;
   a[O3_TILE_START] = o3_build_index(b, O3_TILE_ZERO);
   a[O3_TILE_N2] = o3_build_index(b, plan->blocks);
-  a[O3_TILE_S2] = o3_build_index(b, plan->panel * LANES);
+  a[O3_TILE_S2] = o3_build_index(b, plan->schedule.panel * LANES);
   a[O3_TILE_N1] = a[O3_TILE_N0] = one;
   a[O3_TILE_C] = a[O3_TILE_COLS] = o3_build_index(b, LANES);
   return call_function(self, b, o3_tile_name(&tile), o3_tile_text(&tile), O3_TILE_ARGUMENTS, a);
@@ -273,13 +256,13 @@ static o3_status_t build_tiles(task_t *task, o3_builder_t *b, int pixels) {
 static o3_status_t whole_chunk(o3_builder_t *b, void *context, MlirValue *yields) {
   task_t *task = context;
   (void)yields;
-  return build_tiles(task, b, task->self->plan.whole);
+  return build_tiles(task, b, (int)task->self->plan.schedule.whole);
 }
 
 static o3_status_t part_of_chunk(o3_builder_t *b, void *context, MlirValue *yields) {
   task_t *task = context;
   (void)yields;
-  return build_tiles(task, b, task->self->plan.pixels);
+  return build_tiles(task, b, (int)task->self->plan.schedule.pixels);
 }
 
 static o3_status_t build_point(o3_builder_t *b, void *context, MlirValue point, const MlirValue *carried,
@@ -288,8 +271,8 @@ static o3_status_t build_point(o3_builder_t *b, void *context, MlirValue point, 
   const plan_t *plan = &task->self->plan;
   (void)carried, (void)next;
   task->point = point;
-  if (plan->whole == plan->pixels) return whole_chunk(b, task, NULL);
-  MlirValue chunk = o3_build_index(b, plan->chunk);
+  if (plan->schedule.whole == plan->schedule.pixels) return whole_chunk(b, task, NULL);
+  MlirValue chunk = o3_build_index(b, plan->schedule.chunk);
   o3_if_t branch = {.condition = o3_build_cmpi(b, O3_CMPI_EQ, task->count, chunk),
                     .then_body = whole_chunk,
                     .else_body = part_of_chunk,
@@ -374,7 +357,7 @@ static o3_status_t call_output(const output_t *out, o3_builder_t *b, MlirValue t
   ivs[0] = out->place.image, ivs[1] = out->task->block, ivs[2] = out->place.row, ivs[3] = out->place.column;
   a[O3_WINOGRAD_OUT_P] = out->task->p.flat;
   a[O3_WINOGRAD_OUT_P_AT] = times(b, tile, LANES);
-  a[O3_WINOGRAD_OUT_P_POINT] = o3_build_index(b, self->plan.chunk * LANES);
+  a[O3_WINOGRAD_OUT_P_POINT] = o3_build_index(b, self->plan.schedule.chunk * LANES);
   a[O3_WINOGRAD_OUT_Y] = y->flat;
   a[O3_WINOGRAD_OUT_Y_AT] = o3_nest_address(&self->output.nest, y, b, ivs);
   a[O3_WINOGRAD_OUT_Y_ROW] = y->stride_values[2];
@@ -404,7 +387,7 @@ static o3_status_t build_output(o3_builder_t *b, void *context, MlirValue tile, 
 
 static MlirValue build_stack(const emitter_t *self, o3_builder_t *b) {
   const int32_t none[2] = {0, 0};
-  int64_t floats = num_points(self) * self->plan.chunk * LANES;
+  int64_t floats = num_points(self) * self->plan.schedule.chunk * LANES;
   return o3_build1_attrs(b, "memref.alloca", o3_memref_type(1, &floats, mlirF32TypeGet(b->context)),
                          O3_NO_VALUES,
                          O3_ATTRS({"alignment", o3_attr_i64(b->context, O3_CPU_ALIGNMENT)},
@@ -414,10 +397,10 @@ static MlirValue build_stack(const emitter_t *self, o3_builder_t *b) {
 static o3_status_t build_products(emitter_t *self, o3_builder_t *b) {
   MlirValue at[2], zero = o3_build_index(b, 0);
   /* A dim of one chunk would be none. */
-  int first = self->plan.panel > self->plan.chunk ? 0 : 1;
+  int first = self->plan.schedule.panel > self->plan.schedule.chunk ? 0 : 1;
   const MlirValue sizes[2] = {self->panel_size, self->output.nest.size_values[self->output.block]};
-  const MlirValue steps[2] = {o3_build_index(b, self->plan.chunk), o3_build_index(b, 1)};
-  int64_t work = num_points(self) * self->plan.chunk * self->plan.blocks * LANES;
+  const MlirValue steps[2] = {o3_build_index(b, self->plan.schedule.chunk), o3_build_index(b, 1)};
+  int64_t work = num_points(self) * self->plan.schedule.chunk * self->plan.blocks * LANES;
   at[0] = zero;
   o3_builder_t in = o3_cpu_parallel(b, 2 - first, sizes + first, steps + first, work, at + first);
   task_t task = {.self = self, .chunk_from = at[0], .block = at[1]};
@@ -443,9 +426,9 @@ static o3_status_t build_panel(o3_builder_t *b, void *context, MlirValue from, c
   (void)carried, (void)next;
   self->panel_from = from;
   const plan_t *plan = &self->plan;
-  bool single = plan->tiles >= 0 && plan->tiles <= plan->panel;
-  self->panel_size = o3_build_index(b, single ? plan->tiles : plan->panel);
-  if (plan->tiles < 0 || (!single && plan->tiles % plan->panel))
+  bool single = plan->tiles >= 0 && plan->tiles <= plan->schedule.panel;
+  self->panel_size = o3_build_index(b, single ? plan->tiles : plan->schedule.panel);
+  if (plan->tiles < 0 || (!single && plan->tiles % plan->schedule.panel))
     self->panel_size = least(b, o3_build2(b, "arith.subi", self->tiles, from), self->panel_size);
   O3_TRY(build_input(self, b));
   return build_products(self, b);
@@ -453,11 +436,11 @@ static o3_status_t build_panel(o3_builder_t *b, void *context, MlirValue from, c
 
 static o3_status_t build_panels(emitter_t *self, o3_builder_t *b) {
   MlirValue zero = o3_build_index(b, 0);
-  if (self->plan.tiles >= 0 && self->plan.tiles <= self->plan.panel)
+  if (self->plan.tiles >= 0 && self->plan.tiles <= self->plan.schedule.panel)
     return build_panel(b, self, zero, NULL, NULL);
   o3_for_t panels = {.lower = zero,
                      .upper = self->tiles,
-                     .step = o3_build_index(b, self->plan.panel),
+                     .step = o3_build_index(b, self->plan.schedule.panel),
                      .body = build_panel,
                      .context = self};
   return o3_build_for(b, &panels, NULL);
@@ -495,9 +478,8 @@ static o3_status_t read_kernel(emitter_t *self, const o3_winograd_kernel_t *kern
                             O3_STR_ARGS(o3_op_label(kernel->output)));
   O3_TRY(read_sides(self, kernel->num_before, kernel->before, self->before));
   O3_TRY(read_sides(self, kernel->num_after, kernel->after, self->after));
-  int lanes = self->env->machine->vector_bytes / (int)sizeof(float);
-  self->lanes = lanes > LANES ? LANES : lanes;
-  self->plan = make_plan(self->env->machine, kernel->product);
+  O3_TRY(make_plan(self->env->machine, kernel->product, &self->plan));
+  self->lanes = (int)self->plan.schedule.lanes;
   read_start(self);
   return NULL;
 }

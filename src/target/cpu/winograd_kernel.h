@@ -25,8 +25,12 @@ typedef struct o3_winograd_kernel {
 /* Sorts the generics of a kernel's body, in order, by what they are; false when they are no such kernel. */
 bool o3_winograd_read(int count, const MlirOperation *ops, o3_winograd_kernel_t *kernel);
 
+/* Writes on |product|, the op marked "winograd_product", how it will be computed (o3.schedule). */
+o3_status_t o3_winograd_schedule(o3_pass_env_t *env, MlirOperation product) O3_MUST_USE;
+
 /* How many floats of memory the kernel needs beside its result. */
-int64_t o3_winograd_scratch(const o3_machine_t *machine, const o3_winograd_kernel_t *kernel);
+o3_status_t o3_winograd_scratch(const o3_machine_t *machine, const o3_winograd_kernel_t *kernel,
+                                int64_t *floats) O3_MUST_USE;
 
 /* Builds the kernel's loops before its last op; |scratch| is a memref of that many floats. The kernel's ops
  * stay, for the caller to destroy. */

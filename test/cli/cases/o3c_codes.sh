@@ -19,8 +19,8 @@ for ending in so a o; do
   err_is ""
 done
 for code in v3 v4; do
-  for file in 06-bufferize 09-llvm; do [ -s "dump/${file}_x86_64_$code.mlir" ] || fail "no dump of $file for $code"; done
-  [ -s "dump/10-object_x86_64_$code.o" ] || fail "no object for $code"
+  for file in 07-bufferize 10-llvm; do [ -s "dump/${file}_x86_64_$code.mlir" ] || fail "no dump of $file for $code"; done
+  [ -s "dump/11-object_x86_64_$code.o" ] || fail "no object for $code"
 done
 has_code() { grep -qw avx2 /proc/cpuinfo && { [ "$1" = v3 ] || grep -qw avx512vl /proc/cpuinfo; }; }
 for code in v3 v4; do
@@ -41,6 +41,6 @@ run 1 "$O3C" scale.mlir --target x86-64 --emit llvm -o x.mlir
 err_is "o3c: error: target 'x86-64' makes code for x86-64-v4 and x86-64-v3: choose one of them to start from or stop at stage 'llvm'"
 run 1 "$O3C" scale.mlir --target x86-64 -o x.ll
 err_has "choose one of them"
-run 1 "$O3C" dump/07-plan_x86_64_v3.mlir --target x86-64 --start-from loops
+run 1 "$O3C" dump/08-plan_x86_64_v3.mlir --target x86-64 --start-from loops
 err_has "choose one of them to start from or stop at stage 'loops'"
 run 0 "$O3C" scale.mlir -O2 -q --target x86-64 --emit fuse -o x.mlir

@@ -1,8 +1,8 @@
 # Dumps of every stage, going on from each, and printing around passes.
 model=$O3_ROOT/models/digits/digits_sparse.onnx
 run 0 "$O3C" "$model" -q --dump-dir d -o whole.so
-for file in 01-import.mlir 02-normalize.mlir 03-rewrite.mlir 04-lower.mlir 05-fuse.mlir 06-bufferize.mlir 07-plan.mlir \
-  08-loops.mlir 09-llvm.mlir 10-object.o weights.o3w; do
+for file in 01-import.mlir 02-normalize.mlir 03-rewrite.mlir 04-lower.mlir 05-fuse.mlir 06-schedule.mlir 07-bufferize.mlir 08-plan.mlir \
+  09-loops.mlir 10-llvm.mlir 11-object.o weights.o3w; do
   [ -s "d/$file" ] || fail "no d/$file"
 done
 answers() { run 0 "$O3_RUN" "$1" --random 7 --dim batch=3 --save "$1.out"; }
@@ -21,11 +21,12 @@ from_before_folding normalize 01-import.mlir
 from_before_folding rewrite 02-normalize.mlir
 from lower 03-rewrite.mlir
 from fuse 04-lower.mlir
-from bufferize 05-fuse.mlir
-from plan 06-bufferize.mlir
-from loops 07-plan.mlir
-from llvm 08-loops.mlir
-from object 09-llvm.mlir
+from schedule 05-fuse.mlir
+from bufferize 06-schedule.mlir
+from plan 07-bufferize.mlir
+from loops 08-plan.mlir
+from llvm 09-loops.mlir
+from object 10-llvm.mlir
 # A dump may be gone on from in its own folder.
 run 0 "$O3C" -q --start-from lower d/03-rewrite.mlir --dump-dir d -o again.so
 cmp whole.so again.so

@@ -4,8 +4,20 @@ func.func @main(%x: tensor<300x64xf32> {o3.name = "x"}, %w: tensor<64x32xf32> {o
     -> (tensor<300x32xf32> {o3.name = "y"}) {
   %zero = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<300x32xf32>
-  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<300x32xf32>) -> tensor<300x32xf32>
-  %y = linalg.matmul ins(%x, %w : tensor<300x64xf32>, tensor<64x32xf32>) outs(%f : tensor<300x32xf32>) -> tensor<300x32xf32>
+  %f = linalg.generic {indexing_maps = [affine_map<(m, n) -> (m, n)>], iterator_types = ["parallel", "parallel"]}
+      outs(%e : tensor<300x32xf32>) {
+  ^bb0(%c: f32):
+    linalg.yield %zero : f32
+  } -> tensor<300x32xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>,
+                                        affine_map<(m, n, k) -> (m, n)>],
+                       iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : tensor<300x64xf32>, tensor<64x32xf32>) outs(%f : tensor<300x32xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.addf %c, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<300x32xf32>
   return %y : tensor<300x32xf32>
 }
 M
@@ -36,6 +48,12 @@ echo '{"kind": "cpu", "cores": 64, "vector_bytes": 32, "vector_registers": 16}' 
 run 0 "$O3C" m.mlir -q -O1 --target x86-64-v4 --hardware other.json --emit llvm -o other.mlir
 grep -q 'vector<8xf32>' other.mlir || fail "no vectors of 32 bytes"
 grep -q 'vector<16xf32>' other.mlir && fail "vectors of 64 bytes"
+# Smaller caches, shorter sums at a time.
+echo '{"kind": "cpu", "l1_bytes": 8192}' >small.json
+run 0 "$O3C" m.mlir -q -O2 --target x86-64-v3 --explain -o a.so
+err_has "(schedule)                   packed: columns 16, k_block 256, lanes 8, panel 128, row_block 66, rows 6"
+run 0 "$O3C" m.mlir -q -O2 --target x86-64-v3 --explain --hardware small.json -o b.so
+err_has "(schedule)                   packed: columns 16, k_block 128,"
 wrong() {
   echo "$2" >wrong.json
   run 1 "$O3C" m.mlir --target x86-64-v3 --hardware wrong.json -o wrong.so

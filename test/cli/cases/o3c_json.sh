@@ -20,5 +20,5 @@ check 'assert r == {"error": "model '"'none.onnx'"' does not exist", "code": "no
 run 0 "$O3C" "$model" --timing -q -o d.so
 for part in import package "peak memory" all; do err_has "$part"; done
 run 0 "$O3C" "$model" -v -O3 -o d.so
-err_has "[2/11] normalize"
+err_has "[2/12] normalize"
 err_has "o3c: wrote d.so ("

@@ -45,8 +45,8 @@ module {
     }
     return
   }
-  // CHECK: func.func private @o3k_f32_gemm_tile(
+  // CHECK: func.func private @o3k_f32_gemm_tile_6x16_k256_n128(
   // CHECK: vector.fma {{.*}} : vector<8xf32>
-  // CHECK: func.func private @o3k_f32_gemm_tile_strided(
-  // CHECK: func.func private @o3k_f32_gemm_block(
+  // CHECK: func.func private @o3k_f32_gemm_tile_strided_6x16_k256_n128(
+  // CHECK: func.func private @o3k_f32_gemm_block_6x16_k256_n128(
 }

@@ -1,0 +1,296 @@
+#include "schedule/cpu_schedule.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/check.h"
+
+enum { LANES = 16, LINE_BYTES = 64 };
+
+static int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+
+/* ---- Packed products ---- */
+
+/* A tile's part of the packed operand is read again for each of its rows, from the first-level cache; the
+ * panel of a task for each tile, from the second-level one, which leaves three quarters to the other
+ * operands. Sums longer than this gain nothing: the results are read and written once for each piece of them.
+ */
+static int64_t choose_k_block(const o3_machine_t *machine, int64_t column_bytes, int64_t panel_bytes) {
+  enum { LEAST = 32, MOST = 256, STEP = 16 };
+  int64_t k = least(machine->l1_bytes / column_bytes, machine->l2_bytes / 4 / panel_bytes);
+  k = least(k, MOST) / STEP * STEP;
+  return k < LEAST ? LEAST : k;
+}
+
+/* All rows, unless that leaves threads without work: each block of rows packs its columns anew. */
+static int64_t choose_row_block(const o3_machine_t *machine, const o3_schedule_product_t *p, int64_t panel,
+                                int64_t tile_rows) {
+  enum { LEAST = 64, UNKNOWN = 256, TASKS_A_CORE = 8 };
+  int64_t wanted = (int64_t)TASKS_A_CORE * machine->cores, rows = p->rows;
+  int64_t tasks = (p->around < 0 ? 1 : p->around) * divide_up(p->columns < 0 ? panel : p->columns, panel);
+  if (rows < 0) return UNKNOWN;
+  int64_t pieces = tasks >= wanted || tasks == 0 ? 1 : divide_up(wanted, tasks);
+  int64_t block = divide_up(rows, pieces);
+  return divide_up(block < LEAST ? LEAST : block, tile_rows) * tile_rows;
+}
+
+o3_schedule_packed_t o3_schedule_packed(const o3_machine_t *machine, const o3_schedule_product_t *product) {
+  bool wide = machine->vector_registers >= 32;
+  int64_t bytes = product->bits / 8, lanes = machine->vector_bytes / bytes;
+  o3_schedule_packed_t s = {.lanes = lanes, .columns = 2 * lanes};
+  s.rows = wide ? 8 : machine->vector_bytes >= 32 ? 6 : 4;
+  s.panel = s.columns * (wide ? 4 : 8);
+  s.k_block = choose_k_block(machine, s.columns * bytes, s.panel * bytes);
+  s.row_block = choose_row_block(machine, product, s.panel, s.rows);
+  return s;
+}
+
+/* Each task packs all keys and values, so it should take many queries, unless cores were left without one. */
+static int64_t choose_queries(const o3_machine_t *machine, int64_t around, int64_t queries) {
+  enum { FEW = 64, MANY = 128, TASKS_A_CORE = 2 };
+  if (queries < 0) return MANY;
+  double tasks = (double)(around < 0 ? 1 : around) * (double)divide_up(queries, MANY);
+  return queries <= FEW || tasks < (double)TASKS_A_CORE * machine->cores ? FEW : MANY;
+}
+
+o3_schedule_attention_t o3_schedule_attention(const o3_machine_t *machine, int64_t around, int64_t queries) {
+  const o3_schedule_product_t product = {.bits = 32, .around = -1, .rows = -1, .columns = -1};
+  o3_schedule_packed_t p = o3_schedule_packed(machine, &product);
+  return (o3_schedule_attention_t){.lanes = p.lanes,
+                                   .rows = p.rows,
+                                   .columns = p.columns,
+                                   .k_block = p.k_block,
+                                   .keys = p.panel,
+                                   .queries = choose_queries(machine, around, queries)};
+}
+
+/* ---- Blocks of lanes ---- */
+
+/* With 32 registers. Long runs take many pixels of one block, whose operands come straight from memory; a run
+ * that would leave few pixels, or two unequal halves, takes two blocks. Rows of a matrix lie far apart and
+ * may share a set of the cache: few of them, and three blocks. */
+static void choose_wide_tile(const o3_schedule_blocks_t *p, o3_schedule_tiles_t *s) {
+  enum { REGISTERS = 28, TWO_BLOCKS = 13, THREE_BLOCKS = 8 };
+  bool is_short = p->run >= 0 && (p->run < TWO_BLOCKS || (p->run > REGISTERS && p->run < 2 * REGISTERS));
+  s->pixels = REGISTERS;
+  if (p->is_matrix && p->blocks >= 3) {
+    s->blocks = 3;
+    s->pixels = THREE_BLOCKS;
+  } else if (is_short && p->blocks >= 2) {
+    s->blocks = 2;
+    s->pixels = TWO_BLOCKS;
+  }
+}
+
+/* Each block has entries of its own: one at a time, and as many pixels as there are registers. All blocks
+ * take a piece of the input in turn, while it is in the cache, when the entries are there, too. */
+static void choose_sparse_tile(const o3_machine_t *machine, const o3_schedule_blocks_t *p,
+                               o3_schedule_tiles_t *s) {
+  bool wide = machine->vector_registers >= 32;
+  s->lanes = least(s->lanes, p->entry_lanes);
+  s->pixels = (!wide ? 12 : p->is_matrix ? 8 : 28) / (p->entry_lanes / s->lanes);
+  s->piece_first = p->weight_bytes <= machine->l2_bytes / 4;
+}
+
+static int64_t choose_unroll(const o3_schedule_blocks_t *p) {
+  if (p->inside) return p->steps;
+  if (p->is_lanewise) return 1;
+  if (p->entry_lanes) return least(p->steps, 4);
+  return p->steps % 4 == 0 ? 4 : p->steps % 3 == 0 ? 3 : p->steps % 2 == 0 ? 2 : 1;
+}
+
+/* A run that fits one piece is one. */
+static int64_t choose_piece(const o3_schedule_blocks_t *p, int64_t pixels) {
+  enum { LONGEST = 128 };
+  if (p->inside) return p->run > 1 ? p->run : 1; /* its tiles are known one by one */
+  return p->run >= 0 && p->run <= LONGEST ? LONGEST : LONGEST / pixels * pixels;
+}
+
+o3_schedule_tiles_t o3_schedule_tiles(const o3_machine_t *machine, const o3_schedule_blocks_t *product) {
+  bool wide = machine->vector_registers >= 32;
+  int64_t lanes = least(machine->vector_bytes / (int64_t)sizeof(float), LANES);
+  o3_schedule_tiles_t s = {.lanes = lanes, .blocks = 1, .unroll = choose_unroll(product)};
+  s.pixels = wide ? 14 : lanes == LANES / 2 ? 6 : 2;
+  if (product->entry_lanes)
+    choose_sparse_tile(machine, product, &s);
+  else if (wide && !product->is_lanewise)
+    choose_wide_tile(product, &s);
+  s.piece = choose_piece(product, s.pixels);
+  return s;
+}
+
+/* ---- Winograd ---- */
+
+/* With 32 registers a full chunk is one register tile; one that is not full, where the number of tiles is
+ * known only at run time, several small ones. */
+static void choose_chunk(const o3_machine_t *machine, int64_t tiles, o3_schedule_winograd_t *s) {
+  enum { WIDE = 28, PART = 8, NARROW = 24, NARROW_PIXELS = 6, SMALL_PIXELS = 2 };
+  bool wide = machine->vector_registers >= 32, half = machine->vector_bytes * 2 == LINE_BYTES;
+  if (wide && tiles > 0) {
+    s->chunk = divide_up(tiles, divide_up(tiles, WIDE));
+    s->pixels = s->whole = s->chunk;
+    return;
+  }
+  s->pixels = wide ? PART : half ? NARROW_PIXELS : SMALL_PIXELS;
+  s->chunk = NARROW;
+  s->whole = wide ? NARROW : s->pixels;
+  if (tiles > 0 && tiles < s->chunk) s->chunk = divide_up(tiles, s->pixels) * s->pixels;
+}
+
+/* The panel's transformed input stays in the second-level cache; panels are of about the same size. */
+o3_schedule_winograd_t o3_schedule_winograd(const o3_machine_t *machine, int64_t tiles, int64_t points,
+                                            int64_t blocks) {
+  o3_schedule_winograd_t s = {.lanes = least(machine->vector_bytes / (int64_t)sizeof(float), LANES)};
+  choose_chunk(machine, tiles, &s);
+  int64_t chunks = machine->l2_bytes / (points * blocks * s.chunk * LANES * (int64_t)sizeof(float));
+  if (chunks < 1) chunks = 1;
+  if (tiles > 0) {
+    int64_t all = divide_up(tiles, s.chunk);
+    chunks = divide_up(all, divide_up(all, chunks));
+  }
+  s.panel = chunks * s.chunk;
+  return s;
+}
+
+/* ---- Compressed rows ---- */
+
+o3_schedule_csr_t o3_schedule_csr(const o3_machine_t *machine) {
+  return (o3_schedule_csr_t){.lanes = machine->vector_bytes / (int64_t)sizeof(float),
+                             .vectors = machine->vector_registers >= 32 ? 14 : 12};
+}
+
+/* ---- The attribute ---- */
+
+typedef struct field {
+  const char *name;
+  int64_t least, most;
+} field_t;
+
+#define FIELD(field, least, most, what) {#field, least, most},
+#define O3_SCHEDULE_PACKED              FIELD
+static const field_t PACKED[] = {
+#include "schedule/cpu_schedules.def"
+};
+#define O3_SCHEDULE_TILES FIELD
+static const field_t TILES[] = {
+#include "schedule/cpu_schedules.def"
+};
+#define O3_SCHEDULE_WINOGRAD FIELD
+static const field_t WINOGRAD[] = {
+#include "schedule/cpu_schedules.def"
+};
+#define O3_SCHEDULE_CSR FIELD
+static const field_t CSR[] = {
+#include "schedule/cpu_schedules.def"
+};
+#define O3_SCHEDULE_ATTENTION FIELD
+static const field_t ATTENTION[] = {
+#include "schedule/cpu_schedules.def"
+};
+#undef FIELD
+
+static const struct {
+  const char *name;
+  const field_t *fields;
+  size_t count;
+} FAMILIES[] = {
+#define FAMILY(id, name, table) [O3_SCHEDULE_FAMILY_##id] = {name, table, sizeof(table) / sizeof((table)[0])}
+    FAMILY(PACKED, "packed", PACKED), FAMILY(TILES, "tiles", TILES), FAMILY(WINOGRAD, "winograd", WINOGRAD),
+    FAMILY(CSR, "csr", CSR), FAMILY(ATTENTION, "attention", ATTENTION)
+#undef FAMILY
+};
+enum { MAX_FIELDS = 8 };
+
+/* |multiple| is one of |of|; NULL: the 16 lanes of a block. */
+static const struct {
+  o3_schedule_family_t family;
+  const char *multiple, *of;
+} MULTIPLES[] = {
+    {O3_SCHEDULE_FAMILY_PACKED, "columns", "lanes"},    {O3_SCHEDULE_FAMILY_PACKED, "panel", "columns"},
+    {O3_SCHEDULE_FAMILY_TILES, NULL, "lanes"},          {O3_SCHEDULE_FAMILY_WINOGRAD, NULL, "lanes"},
+    {O3_SCHEDULE_FAMILY_WINOGRAD, "chunk", "pixels"},   {O3_SCHEDULE_FAMILY_WINOGRAD, "chunk", "whole"},
+    {O3_SCHEDULE_FAMILY_WINOGRAD, "panel", "chunk"},    {O3_SCHEDULE_FAMILY_CSR, NULL, "lanes"},
+    {O3_SCHEDULE_FAMILY_ATTENTION, "columns", "lanes"}, {O3_SCHEDULE_FAMILY_ATTENTION, "keys", "columns"}};
+
+MlirAttribute o3_schedule_attr(MlirContext context, o3_schedule_family_t family, const void *schedule) {
+  const int64_t *values = schedule;
+  MlirNamedAttribute list[MAX_FIELDS + 1];
+  size_t count = FAMILIES[family].count;
+  O3_ASSERT(count <= MAX_FIELDS);
+  for (size_t i = 0; i <= count; ++i) {
+    MlirAttribute value =
+        i < count ? o3_attr_i64(context, values[i]) : o3_attr_string(context, FAMILIES[family].name);
+    const char *name = i < count ? FAMILIES[family].fields[i].name : "family";
+    list[i] = mlirNamedAttributeGet(mlirIdentifierGet(context, O3_STR(name)), value);
+  }
+  return mlirDictionaryAttrGet(context, (intptr_t)count + 1, list);
+}
+
+o3_status_t o3_schedule_refuse(MlirOperation op, const char *name, int64_t value, const char *rule) {
+  return o3_status_create(O3_STATUS_INVALID_ARGUMENT,
+                          O3_SCHEDULE_ATTR " of '%.*s': '%s' is %" PRId64 ", it must be %s",
+                          O3_STR_ARGS(o3_op_label(op)), name, value, rule);
+}
+
+static o3_status_t read_field(MlirOperation op, MlirNamedAttribute given, o3_schedule_family_t family,
+                              int64_t *values) {
+  MlirStringRef name = mlirIdentifierStr(given.name);
+  size_t i = 0;
+  while (i < FAMILIES[family].count && !o3_str_equal(name, FAMILIES[family].fields[i].name)) ++i;
+  if (i == FAMILIES[family].count)
+    return o3_status_create(O3_STATUS_INVALID_ARGUMENT,
+                            O3_SCHEDULE_ATTR " of '%.*s': '%.*s' is no field of family '%s'",
+                            O3_STR_ARGS(o3_op_label(op)), O3_STR_ARGS(name), FAMILIES[family].name);
+  const field_t *field = &FAMILIES[family].fields[i];
+  bool is_integer = mlirAttributeIsAInteger(given.attribute);
+  int64_t number = is_integer ? mlirIntegerAttrGetValueInt(given.attribute) : -1;
+  if (is_integer && number >= field->least && number <= field->most) {
+    values[i] = number;
+    return NULL;
+  }
+  char rule[64];
+  snprintf(rule, sizeof(rule), "an integer from %" PRId64 " to %" PRId64, field->least, field->most);
+  return o3_schedule_refuse(op, field->name, number, rule);
+}
+
+static int64_t value_of(o3_schedule_family_t family, const int64_t *values, const char *name) {
+  size_t i = 0;
+  while (strcmp(FAMILIES[family].fields[i].name, name) != 0) ++i;
+  return values[i];
+}
+
+static o3_status_t check_multiples(MlirOperation op, o3_schedule_family_t family, const int64_t *values) {
+  for (size_t i = 0; i < sizeof(MULTIPLES) / sizeof(MULTIPLES[0]); ++i) {
+    if (MULTIPLES[i].family != family) continue;
+    const char *multiple = MULTIPLES[i].multiple, *of = MULTIPLES[i].of;
+    int64_t part = value_of(family, values, of);
+    if ((multiple ? value_of(family, values, multiple) : LANES) % part == 0) continue;
+    char rule[64];
+    snprintf(rule, sizeof(rule), "a divisor of %s", multiple ? multiple : "16");
+    return o3_schedule_refuse(op, of, part, rule);
+  }
+  return NULL;
+}
+
+o3_status_t o3_schedule_read(MlirOperation op, o3_schedule_family_t family, void *schedule) {
+  MlirAttribute given = o3_op_attr(op, O3_SCHEDULE_ATTR);
+  if (mlirAttributeIsNull(given)) return NULL;
+  MlirAttribute name = mlirAttributeIsADictionary(given)
+                           ? mlirDictionaryAttrGetElementByName(given, O3_STR("family"))
+                           : (MlirAttribute){0};
+  bool fits = !mlirAttributeIsNull(name) && mlirAttributeIsAString(name) &&
+              o3_str_equal(mlirStringAttrGetValue(name), FAMILIES[family].name);
+  if (!fits)
+    return o3_status_create(O3_STATUS_INVALID_ARGUMENT,
+                            O3_SCHEDULE_ATTR " of '%.*s' must be a dictionary with family = \"%s\"",
+                            O3_STR_ARGS(o3_op_label(op)), FAMILIES[family].name);
+  int64_t *values = schedule;
+  for (intptr_t i = 0; i < mlirDictionaryAttrGetNumElements(given); ++i) {
+    MlirNamedAttribute element = mlirDictionaryAttrGetElement(given, i);
+    if (!o3_str_equal(mlirIdentifierStr(element.name), "family"))
+      O3_TRY(read_field(op, element, family, values));
+  }
+  return check_multiples(op, family, values);
+}

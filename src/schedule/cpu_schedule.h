@@ -1,0 +1,83 @@
+/* Schedules of CPU kernels: how large the pieces are that a kernel works on. They are chosen from the
+ * machine's figures and the kernel's sizes alone, here; cpu-schedule (src/target/cpu) writes them on the op
+ * that the kernel is about, and the emitters read them there:
+ *
+ *     linalg.generic {...} attrs = {o3.schedule = {family = "packed", lanes = 8, rows = 6, columns = 16,
+ * ...}}
+ *
+ * cpu_schedules.def says what the fields are. An op without the attribute gets what would be chosen for it;
+ * one that has it already keeps it, and fields that it leaves out are chosen. Sizes of -1 are known only at
+ * run time. */
+#ifndef O3_SCHEDULE_CPU_SCHEDULE_H
+#define O3_SCHEDULE_CPU_SCHEDULE_H
+
+#include "ir/ir.h"
+#include "ir/pass.h"
+
+#define O3_SCHEDULE_ATTR "o3.schedule"
+
+typedef enum o3_schedule_family {
+  O3_SCHEDULE_FAMILY_PACKED,
+  O3_SCHEDULE_FAMILY_TILES,
+  O3_SCHEDULE_FAMILY_WINOGRAD,
+  O3_SCHEDULE_FAMILY_CSR,
+  O3_SCHEDULE_FAMILY_ATTENTION
+} o3_schedule_family_t;
+
+#define O3_SCHEDULE_PACKED(field, least, most, what) int64_t field;
+typedef struct o3_schedule_packed {
+#include "schedule/cpu_schedules.def"
+} o3_schedule_packed_t;
+#define O3_SCHEDULE_TILES(field, least, most, what) int64_t field;
+typedef struct o3_schedule_tiles {
+#include "schedule/cpu_schedules.def"
+} o3_schedule_tiles_t;
+#define O3_SCHEDULE_WINOGRAD(field, least, most, what) int64_t field;
+typedef struct o3_schedule_winograd {
+#include "schedule/cpu_schedules.def"
+} o3_schedule_winograd_t;
+#define O3_SCHEDULE_CSR(field, least, most, what) int64_t field;
+typedef struct o3_schedule_csr {
+#include "schedule/cpu_schedules.def"
+} o3_schedule_csr_t;
+#define O3_SCHEDULE_ATTENTION(field, least, most, what) int64_t field;
+typedef struct o3_schedule_attention {
+#include "schedule/cpu_schedules.def"
+} o3_schedule_attention_t;
+
+/* ---- The attribute; |schedule| is the family's struct ---- */
+
+MlirAttribute o3_schedule_attr(MlirContext context, o3_schedule_family_t family, const void *schedule);
+/* The fields that |op|'s attribute has, over |schedule|. INVALID_ARGUMENT names the op, the field and the
+ * rule. */
+o3_status_t o3_schedule_read(MlirOperation op, o3_schedule_family_t family, void *schedule) O3_MUST_USE;
+/* INVALID_ARGUMENT: field |name| of |op|'s schedule is |value| and must be |rule|. */
+o3_status_t o3_schedule_refuse(MlirOperation op, const char *name, int64_t value, const char *rule)
+    O3_MUST_USE;
+
+/* ---- The choices ---- */
+
+typedef struct o3_schedule_product {
+  int bits;                      /* of an element: 32 or 64 */
+  int64_t around, rows, columns; /* products; of each */
+} o3_schedule_product_t;
+o3_schedule_packed_t o3_schedule_packed(const o3_machine_t *machine, const o3_schedule_product_t *product);
+/* Of f32 products, |around| times |queries| of them. */
+o3_schedule_attention_t o3_schedule_attention(const o3_machine_t *machine, int64_t around, int64_t queries);
+
+typedef struct o3_schedule_blocks {
+  int64_t run, blocks; /* pixels that follow one another, or rows of a matrix; blocks of outputs */
+  int64_t steps;       /* of the innermost sum */
+  bool is_matrix, is_lanewise;
+  bool inside;          /* windows are cut off at the image's edge: |steps| are the taps of a row */
+  int64_t entry_lanes;  /* of a sparse weight's entries; 0: dense */
+  int64_t weight_bytes; /* of all entries */
+} o3_schedule_blocks_t;
+o3_schedule_tiles_t o3_schedule_tiles(const o3_machine_t *machine, const o3_schedule_blocks_t *product);
+
+/* |tiles| of all images; |points| of a tile; |blocks| of 16 input channels. */
+o3_schedule_winograd_t o3_schedule_winograd(const o3_machine_t *machine, int64_t tiles, int64_t points,
+                                            int64_t blocks);
+o3_schedule_csr_t o3_schedule_csr(const o3_machine_t *machine);
+
+#endif

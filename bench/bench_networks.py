@@ -19,8 +19,12 @@ import test_networks
 from model_builder import Builder
 
 BUILD = test_networks.BUILD
-# name: rows, columns in, columns out
-CHAINS = {"norm_gelu_matmul_128x768x3072": (128, 768, 3072), "norm_gelu_matmul_2048x1024x4096": (2048, 1024, 4096)}
+# name: rows, columns in, columns out, whether the norm and GELU are written as the 9 and 5 ops that exporters before
+# opset 17 write
+CHAINS = {"norm_gelu_matmul_128x768x3072": (128, 768, 3072, False),
+          "norm_gelu_matmul_2048x1024x4096": (2048, 1024, 4096, False),
+          "norm_gelu_matmul_parts_128x768x3072": (128, 768, 3072, True),
+          "norm_gelu_matmul_parts_2048x1024x4096": (2048, 1024, 4096, True)}
 
 # name: the network, what o3-prune is told. The digits come pruned.
 PRUNED = {"resnet50_60_16x16": ("resnet50", ["--block", "16x16", "--ratio", "0.6", "--skip-first"]),
@@ -33,15 +37,33 @@ PRUNED = {"resnet50_60_16x16": ("resnet50", ["--block", "16x16", "--ratio", "0.6
 DIGITS = os.path.join(ROOT, "models", "digits")
 
 
-def make_chain(rows, depth, columns):
+def norm_of_parts(net, x, scale, shift):
+    number = lambda value: net.constant(np.float32(value))
+    centred = net.op("Sub", [x, net.op("ReduceMean", [x], axes=[-1])])
+    variance = net.op("ReduceMean", [net.op("Pow", [centred, number(2)])], axes=[-1])
+    deviation = net.op("Sqrt", [net.op("Add", [variance, number(1e-5)])])
+    return net.op("Add", [net.op("Mul", [net.op("Div", [centred, deviation]), scale]), shift])
+
+
+def gelu_of_parts(net, x):
+    number = lambda value: net.constant(np.float32(value))
+    part = net.op("Add", [net.op("Erf", [net.op("Div", [x, number(2 ** 0.5)])]), number(1)])
+    return net.op("Mul", [net.op("Mul", [x, part]), number(0.5)])
+
+
+def make_chain(rows, depth, columns, in_parts):
     """LayerNormalization, Gelu (a node of opset 20) and a product with a constant matrix."""
     net = Builder("chain", seed=rows)
     x = net.input("x", "float32", ["rows", depth])
-    scale = net.uniform(depth, 0.5, 1.5, "scale")
-    x = net.op("LayerNormalization", [x, scale, net.uniform(depth, -1, 1, "shift")], axis=-1)
+    scale, shift = net.uniform(depth, 0.5, 1.5, "scale"), net.uniform(depth, -1, 1, "shift")
+    if in_parts:
+        x = gelu_of_parts(net, norm_of_parts(net, x, scale, shift))
+    else:
+        x = net.op("Gelu", [net.op("LayerNormalization", [x, scale, shift], axis=-1)])
     weight = net.normal((depth, columns), depth ** -0.5, "weight")
-    net.output(net.op("MatMul", [net.op("Gelu", [x]), weight]), "y", shape=["rows", columns])
-    model = onnx.helper.make_model(net.graph, opset_imports=[onnx.helper.make_opsetid("", 20)], ir_version=9)
+    net.output(net.op("MatMul", [x, weight]), "y", shape=["rows", columns])
+    opset = onnx.helper.make_opsetid("", 13 if in_parts else 20)
+    model = onnx.helper.make_model(net.graph, opset_imports=[opset], ir_version=9)
     feeds = {"x": np.random.default_rng(depth).standard_normal((rows, depth), np.float32)}
     return model, feeds
 

@@ -147,6 +147,8 @@ module {
   }
 
   // |x| <= 0.921875: odd polynomial; above: 1 - exp(polynomial), N. Juffa's coefficients. At most 1 ULP.
+  // Beyond 4.2 the result is 1, and up to there that exponential needs no care of ends: the power of two is
+  // added to its exponent.
   func.func private @o3k_math_erf(%x: f32) -> f32 attributes {passthrough = ["alwaysinline"]} {
     %one = arith.constant 1.0 : f32
     %split = arith.constant 0.921875 : f32
@@ -163,7 +165,18 @@ module {
     %b3 = arith.constant 1.12819925e-1 : f32
     %b4 = arith.constant -3.76125336e-1 : f32
     %b5 = arith.constant 1.28379166e-1 : f32
-    %limit = arith.constant 1.0e1 : f32
+    %limit = arith.constant 4.2 : f32
+    %log2e = arith.constant 1.44269504 : f32
+    %magic = arith.constant 12582912.0 : f32
+    %ln2_high = arith.constant -0.693359375 : f32
+    %ln2_low = arith.constant 2.12194440e-4 : f32
+    %d0 = arith.constant 1.9875691500e-4 : f32
+    %d1 = arith.constant 1.3981999507e-3 : f32
+    %d2 = arith.constant 8.3334519073e-3 : f32
+    %d3 = arith.constant 4.1665795894e-2 : f32
+    %d4 = arith.constant 1.6666665459e-1 : f32
+    %d5 = arith.constant 5.0000001201e-1 : f32
+    %shift = arith.constant 23 : i32
     %t0 = math.absf %x : f32
     %far = arith.cmpf ogt, %t0, %limit : f32
     %t = arith.select %far, %limit, %t0 : f32
@@ -177,7 +190,23 @@ module {
     %r5 = math.fma %r4, %t, %a6 : f32
     %minus_t = arith.negf %t : f32
     %r6 = math.fma %r5, %t, %minus_t : f32
-    %e = func.call @o3k_math_exp(%r6) : (f32) -> f32
+    %m = math.fma %r6, %log2e, %magic : f32
+    %nf = arith.subf %m, %magic : f32
+    %bits = arith.bitcast %m : f32 to i32
+    %n = arith.shli %bits, %shift : i32
+    %v0 = math.fma %nf, %ln2_high, %r6 : f32
+    %v = math.fma %nf, %ln2_low, %v0 : f32
+    %v2 = arith.mulf %v, %v : f32
+    %q1 = math.fma %d0, %v, %d1 : f32
+    %q2 = math.fma %q1, %v, %d2 : f32
+    %q3 = math.fma %q2, %v, %d3 : f32
+    %q4 = math.fma %q3, %v, %d4 : f32
+    %q5 = math.fma %q4, %v, %d5 : f32
+    %q6 = math.fma %q5, %v2, %v : f32
+    %z = arith.addf %q6, %one : f32
+    %zb = arith.bitcast %z : f32 to i32
+    %eb = arith.addi %zb, %n : i32
+    %e = arith.bitcast %eb : i32 to f32
     %rest = arith.subf %one, %e : f32
     %large = math.copysign %rest, %x : f32
     %p1 = math.fma %b0, %s, %b1 : f32

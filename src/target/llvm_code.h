@@ -3,7 +3,7 @@
  *   o3_llvm_code_t code = {0};
  *   o3_status_t status = o3_llvm_code_begin(&code, &settings, module);
  *   ... the back end sets linkages and attributes on code.module ...
- *   if (!status) status = o3_llvm_code_optimise(&code, "default<O2>", true);
+ *   if (!status) status = o3_llvm_code_optimise(&code, "default<O2>");
  *   if (!status) status = o3_llvm_code_emit(&code, LLVMObjectFile, artifact);
  *   o3_llvm_code_deinit(&code);
  */
@@ -38,8 +38,7 @@ o3_status_t o3_llvm_code_begin(o3_llvm_code_t *code, const o3_llvm_settings_t *s
     O3_MUST_USE;
 
 /* Verifies the module and runs |pipeline|, in the syntax of `opt -passes`. */
-o3_status_t o3_llvm_code_optimise(const o3_llvm_code_t *code, const char *pipeline, bool vectorise)
-    O3_MUST_USE;
+o3_status_t o3_llvm_code_optimise(const o3_llvm_code_t *code, const char *pipeline) O3_MUST_USE;
 
 /* An object or assembly; a NUL follows the bytes. */
 o3_status_t o3_llvm_code_emit(const o3_llvm_code_t *code, LLVMCodeGenFileType type, o3_artifact_t *artifact)

@@ -21,7 +21,7 @@ static o3_status_t prepare(o3_llvm_code_t *code, const o3_gpu_t *gpu, bool speci
       .arch = O3_LLVM_NVPTX, .cpu = cpu, .features = features, .level = LLVMCodeGenLevelAggressive};
   O3_TRY(o3_llvm_code_begin(code, &settings, device));
   set_linkage(code);
-  return o3_llvm_code_optimise(code, "default<O3>", false);
+  return o3_llvm_code_optimise(code, "default<O3>");
 }
 
 o3_status_t o3_ptx_emit(const o3_gpu_t *gpu, bool specific, MlirModule device, o3_artifact_t *text) {

@@ -78,16 +78,18 @@ static o3_status_t link_library(o3_workspace_t *workspace, o3_arena_t *arena, co
                                         "now",
                                         "-z",
                                         "defs",
-                                        "--build-id",
                                         "--hash-style=gnu",
                                         "--version-script"};
   O3_TRY(write_exports(workspace, arena, link->prefix));
   command_t command = {{"ld.lld"}, 1};
   for (size_t i = 0; i < sizeof(OPTIONS) / sizeof(OPTIONS[0]); ++i) add(&command, OPTIONS[i]);
   add(&command, o3_workspace_path(workspace, O3_WORK_FILE_EXPORTS));
+  const char *note = o3_arena_printf(arena, "--build-id=0x%s", link->build_id);
+  O3_TRY_ALLOC(note);
+  add(&command, note);
   O3_TRY(add_threads(&command, arena, link->threads));
   add(&command, "-o");
-  add(&command, o3_workspace_path(workspace, O3_WORK_FILE_RESULT));
+  add(&command, o3_workspace_path(workspace, O3_WORK_FILE_LINKED));
   add_pieces(&command, workspace, link);
   O3_TRY(add_system_libraries(&command, arena));
   return o3_process_run(workspace, command.items);

@@ -14,12 +14,14 @@ typedef enum o3_package_kind {
 
 typedef struct o3_link {
   o3_package_kind_t kind;
-  const char *prefix; /* <prefix>_model is the only symbol that others see */
-  int threads;        /* of the linker; 0: its own choice */
-  int num_objects;    /* of model code, 1 or 2 */
+  const char *prefix;   /* <prefix>_model is the only symbol that others see */
+  int threads;          /* of the linker; 0: its own choice */
+  int num_objects;      /* of model code, 1 or 2 */
+  const char *build_id; /* hexadecimal, of everything: the library's note */
 } o3_link_t;
 
-/* Joins MODEL, DESCRIPTOR and WEIGHTS of the workspace with the runtime into its RESULT. */
+/* Joins MODEL, DESCRIPTOR and WEIGHTS of the workspace with the runtime: a library into its LINKED, others
+ * into its RESULT. */
 o3_status_t o3_link(o3_workspace_t *workspace, o3_arena_t *arena, const o3_link_t *link) O3_MUST_USE;
 
 #endif

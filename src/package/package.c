@@ -95,7 +95,8 @@ o3_status_t o3_package(o3_pass_env_t *env, MlirModule module, const o3_package_t
   o3_kernel_table_t kernels;
   O3_TRY(o3_kernel_table_read(env->arena, module, &kernels));
   O3_TRY(o3_weight_list_read(env->arena, module, env->weights, &weights));
-  O3_TRY(o3_weights_object_write(o3_workspace_path(workspace, O3_WORK_FILE_WEIGHTS), &weights));
+  bool is_library = package->link.kind == O3_PACKAGE_LIBRARY;
+  O3_TRY(o3_weights_object_write(o3_workspace_path(workspace, O3_WORK_FILE_WEIGHTS), &weights, !is_library));
   O3_TRY(write_objects(package));
   char build_id[O3_BUILD_ID_LENGTH + 1];
   identify(package, &weights, env->opt_level, build_id);
@@ -115,6 +116,10 @@ o3_status_t o3_package(o3_pass_env_t *env, MlirModule module, const o3_package_t
   O3_TRY(o3_descriptor_write(o3_workspace_path(workspace, O3_WORK_FILE_DESCRIPTOR), &descriptor));
   o3_link_t link = package->link;
   link.num_objects = package->num_objects;
+  link.build_id = build_id;
   O3_TRY(o3_link(workspace, env->arena, &link));
+  if (is_library)
+    O3_TRY(o3_weights_library_write(o3_workspace_path(workspace, O3_WORK_FILE_LINKED),
+                                    o3_workspace_path(workspace, O3_WORK_FILE_RESULT), &weights));
   return publish(env->arena, package);
 }

@@ -1,14 +1,21 @@
 /* Written by hand and not by LLVM: an LLVM constant of a weight is a copy of it, and the object another. Here
  * the kernel copies from the mapped model file to the object, and nothing else holds the bytes.
  *
- * Layout: ELF header, .lrodata, .symtab, .strtab, .shstrtab, section headers. */
+ * Layout: ELF header, .lrodata, .symtab, .strtab, .shstrtab, section headers.
+ *
+ * A linker would map the object and the library, and copy from one to the other: twice the weights' size in
+ * memory. A library is linked with an object that has no bytes, therefore, and they are put in where its
+ * segment has room for them: what lies behind in the file moves by whole pages, so that addresses stay as
+ * they are. */
 #include "package/weights_object.h"
 
 #include <elf.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/check.h"
 
@@ -67,7 +74,8 @@ enum {
   SECTION_COUNT
 };
 
-#define SECTION_NAMES "\0.lrodata\0.symtab\0.strtab\0.shstrtab\0.note.GNU-stack"
+#define WEIGHTS_SECTION ".lrodata"
+#define SECTION_NAMES   "\0" WEIGHTS_SECTION "\0.symtab\0.strtab\0.shstrtab\0.note.GNU-stack"
 
 typedef struct writer {
   FILE *file;
@@ -101,6 +109,16 @@ static void put_header(writer_t *writer, uint64_t section_table) {
   put(writer, &header, sizeof(header));
 }
 
+static uint64_t aligned_size(const o3_weight_t *weight) {
+  return (weight->bytes + WEIGHT_ALIGN - 1) & ~(uint64_t)(WEIGHT_ALIGN - 1);
+}
+
+static uint64_t section_size(const o3_weight_list_t *list) {
+  uint64_t size = 0;
+  for (size_t i = 0; i < list->count; ++i) size += aligned_size(&list->items[i]);
+  return size;
+}
+
 /* Symbol 0 is null; the weights follow, all global, at the offsets that put_weights gives them. */
 static void put_symbols(writer_t *writer, const o3_weight_list_t *list) {
   Elf64_Sym symbol = {0};
@@ -116,7 +134,7 @@ static void put_symbols(writer_t *writer, const o3_weight_list_t *list) {
                          .st_value = value,
                          .st_size = weight->bytes};
     put(writer, &symbol, sizeof(symbol));
-    value += (weight->bytes + WEIGHT_ALIGN - 1) & ~(uint64_t)(WEIGHT_ALIGN - 1);
+    value += aligned_size(weight);
     name += strlen(weight->symbol) + 1;
   }
 }
@@ -143,9 +161,9 @@ static uint32_t section_name(const char *name) {
 }
 
 /* Writes the sections' contents and notes in |headers| where they are. */
-static void put_sections(writer_t *writer, const o3_weight_list_t *list, Elf64_Shdr *headers) {
-  headers[SECTION_RODATA] = (Elf64_Shdr){.sh_name = section_name(".lrodata"),
-                                         .sh_type = SHT_PROGBITS,
+static void put_sections(writer_t *writer, const o3_weight_list_t *list, bool bytes, Elf64_Shdr *headers) {
+  headers[SECTION_RODATA] = (Elf64_Shdr){.sh_name = section_name(WEIGHTS_SECTION),
+                                         .sh_type = bytes ? SHT_PROGBITS : SHT_NOBITS,
                                          .sh_flags = SHF_ALLOC | SHF_X86_64_LARGE,
                                          .sh_addralign = WEIGHT_ALIGN};
   headers[SECTION_SYMTAB] = (Elf64_Shdr){.sh_name = section_name(".symtab"),
@@ -163,18 +181,19 @@ static void put_sections(writer_t *writer, const o3_weight_list_t *list, Elf64_S
   for (int i = SECTION_RODATA; i < SECTION_COUNT; ++i) {
     align(writer, headers[i].sh_addralign);
     headers[i].sh_offset = writer->offset;
-    if (i == SECTION_RODATA) put_weights(writer, list);
+    if (i == SECTION_RODATA && bytes) put_weights(writer, list);
     if (i == SECTION_SYMTAB) put_symbols(writer, list);
     if (i == SECTION_STRTAB) put_names(writer, list);
     if (i == SECTION_SHSTRTAB) put(writer, SECTION_NAMES, sizeof(SECTION_NAMES));
     headers[i].sh_size = writer->offset - headers[i].sh_offset;
   }
+  headers[SECTION_RODATA].sh_size = section_size(list);
 }
 
-static void put_object(writer_t *writer, const o3_weight_list_t *list) {
+static void put_object(writer_t *writer, const o3_weight_list_t *list, bool bytes) {
   Elf64_Shdr headers[SECTION_COUNT] = {0};
   put_header(writer, 0);
-  put_sections(writer, list, headers);
+  put_sections(writer, list, bytes, headers);
   align(writer, 8);
   uint64_t table = writer->offset;
   put(writer, headers, sizeof(headers));
@@ -182,16 +201,122 @@ static void put_object(writer_t *writer, const o3_weight_list_t *list) {
   put_header(writer, table);
 }
 
-o3_status_t o3_weights_object_write(const char *path, const o3_weight_list_t *list) {
-  writer_t writer = {.file = fopen(path, "wbe"), .path = path};
-  if (writer.file) put_object(&writer, list);
-  bool ok = writer.file && !writer.failed;
+/* Closes the file; what has gone wrong with it. */
+static o3_status_t finish(writer_t *writer, const o3_weight_list_t *list) {
+  bool ok = writer->file && !writer->failed;
   int error = errno;
-  if (writer.file && fclose(writer.file) && ok) {
+  if (writer->file && fclose(writer->file) && ok) {
     ok = false;
     error = errno;
   }
   if (ok) return NULL;
   return o3_status_create(O3_STATUS_IO, "cannot write the weights (%llu bytes) to '%s': %s",
-                          (unsigned long long)list->total_bytes, path, strerror(error));
+                          (unsigned long long)list->total_bytes, writer->path, strerror(error));
+}
+
+o3_status_t o3_weights_object_write(const char *path, const o3_weight_list_t *list, bool bytes) {
+  writer_t writer = {.file = fopen(path, "wbe"), .path = path};
+  if (writer.file) put_object(&writer, list, bytes);
+  return finish(&writer, list);
+}
+
+/* ---- The library ---- */
+
+/* A linked library, changed in memory: it is small without its weights. */
+typedef struct library {
+  uint8_t *data;
+  size_t size;
+  Elf64_Ehdr *header;
+  Elf64_Phdr *segments;
+  Elf64_Shdr *sections, *weights; /* NULL: no code refers to weights */
+  Elf64_Phdr *segment;            /* that the weights end */
+  uint64_t end, at, shift; /* in the file: the segment's end, the weights; what lies from end on moves */
+} library_t;
+
+static void find_weights(library_t *self) {
+  const char *names = (const char *)self->data + self->sections[self->header->e_shstrndx].sh_offset;
+  for (int i = 0; i < self->header->e_shnum; ++i)
+    if (!strcmp(names + self->sections[i].sh_name, WEIGHTS_SECTION)) self->weights = &self->sections[i];
+  for (int i = 0; self->weights && i < self->header->e_phnum; ++i) {
+    Elf64_Phdr *segment = &self->segments[i];
+    bool holds = segment->p_type == PT_LOAD && segment->p_vaddr <= self->weights->sh_addr &&
+                 self->weights->sh_addr - segment->p_vaddr < segment->p_memsz;
+    if (holds) self->segment = segment;
+  }
+}
+
+static o3_status_t check_place(library_t *self, const o3_weight_list_t *list) {
+  const Elf64_Shdr *weights = self->weights;
+  const Elf64_Phdr *segment = self->segment;
+  bool fits = segment && weights->sh_type == SHT_NOBITS && weights->sh_size == section_size(list) &&
+              weights->sh_addr + weights->sh_size == segment->p_vaddr + segment->p_memsz &&
+              segment->p_vaddr + segment->p_filesz <= weights->sh_addr;
+  if (!fits)
+    return o3_status_create(O3_STATUS_INTERNAL, "the linker has not put " WEIGHTS_SECTION
+                                                " at the end of a segment of the library");
+  self->end = segment->p_offset + segment->p_filesz;
+  self->at = segment->p_offset + (weights->sh_addr - segment->p_vaddr);
+  return NULL;
+}
+
+static void move_rest(library_t *self) {
+  uint64_t page = 1;
+  for (int i = 0; i < self->header->e_phnum; ++i)
+    if (self->segments[i].p_align > page) page = self->segments[i].p_align;
+  self->shift = (self->at + self->weights->sh_size - self->end + page - 1) / page * page;
+  for (int i = 0; i < self->header->e_phnum; ++i)
+    if (self->segments[i].p_offset >= self->end) self->segments[i].p_offset += self->shift;
+  for (int i = 0; i < self->header->e_shnum; ++i)
+    if (self->sections[i].sh_offset >= self->end) self->sections[i].sh_offset += self->shift;
+  self->header->e_shoff += self->shift;
+  self->segment->p_filesz = self->segment->p_memsz;
+  self->weights->sh_offset = self->at;
+  self->weights->sh_type = SHT_PROGBITS;
+}
+
+static void put_zeros(writer_t *writer, uint64_t until) {
+  static const uint8_t zeros[4096];
+  while (!writer->failed && writer->offset < until) {
+    uint64_t left = until - writer->offset;
+    put(writer, zeros, left < sizeof(zeros) ? left : sizeof(zeros));
+  }
+}
+
+static void put_library(writer_t *writer, const library_t *self, const o3_weight_list_t *list) {
+  put(writer, self->data, self->end);
+  put_zeros(writer, self->at);
+  put_weights(writer, list);
+  put_zeros(writer, self->end + self->shift);
+  put(writer, self->data + self->end, self->size - self->end);
+}
+
+static o3_status_t write_library(library_t *self, const char *linked, const char *path,
+                                 const o3_weight_list_t *list) {
+  struct stat info;
+  self->header = (Elf64_Ehdr *)self->data;
+  self->segments = (Elf64_Phdr *)(self->data + self->header->e_phoff);
+  self->sections = (Elf64_Shdr *)(self->data + self->header->e_shoff);
+  self->end = self->at = self->size;
+  find_weights(self);
+  if (self->weights) {
+    O3_TRY(check_place(self, list));
+    move_rest(self);
+  }
+  const o3_weight_list_t none = {0};
+  writer_t writer = {.file = fopen(path, "wbe"), .path = path};
+  if (writer.file) writer.failed = stat(linked, &info) || fchmod(fileno(writer.file), info.st_mode);
+  if (writer.file) put_library(&writer, self, self->weights ? list : &none);
+  return finish(&writer, list);
+}
+
+o3_status_t o3_weights_library_write(const char *linked, const char *path, const o3_weight_list_t *list) {
+  o3_mapped_file_t file;
+  O3_TRY(o3_file_map(linked, &file));
+  library_t library = {.data = malloc(file.size), .size = file.size};
+  if (library.data) memcpy(library.data, file.data, file.size);
+  o3_file_unmap(&file);
+  o3_status_t status = library.data ? write_library(&library, linked, path, list)
+                                    : o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");
+  free(library.data);
+  return status;
 }

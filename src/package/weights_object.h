@@ -3,6 +3,7 @@
 #ifndef O3_PACKAGE_WEIGHTS_OBJECT_H
 #define O3_PACKAGE_WEIGHTS_OBJECT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -28,7 +29,13 @@ o3_status_t o3_weight_list_read(o3_arena_t *arena, MlirModule module, o3_weights
 
 /* Writes an ELF64 x86-64 relocatable object to |path|: section .lrodata (read-only data that may lie further
  * than 2 GB from the code), each weight 64-byte aligned under its hidden global symbol. Bytes go from where
- * they lie to the file; sizes are limited by the disk only. */
-o3_status_t o3_weights_object_write(const char *path, const o3_weight_list_t *list) O3_MUST_USE;
+ * they lie to the file; sizes are limited by the disk only. Without |bytes| the section has only its size,
+ * for o3_weights_library_write. */
+o3_status_t o3_weights_object_write(const char *path, const o3_weight_list_t *list, bool bytes) O3_MUST_USE;
+
+/* Writes to |path| the shared library |linked|, which was linked with the object of |list| without bytes,
+ * with them. INTERNAL when the linker has not put .lrodata at the end of a segment. */
+o3_status_t o3_weights_library_write(const char *linked, const char *path, const o3_weight_list_t *list)
+    O3_MUST_USE;
 
 #endif

@@ -14,14 +14,21 @@
 
 /* Results up to this size are always worth it; larger ones when they are at most twice their operands. */
 enum { SMALL_RESULT_BYTES = 1 << 16 };
-/* What is computed at once is in memory twice. Of ops beyond this many bytes of results the next turn takes
- * care; what it takes in, and made an earlier one, is freed. */
+/* What is computed at once is in memory twice. Of ops whose results would make it more than so many bytes the
+ * next turn takes care; what it takes in, and made an earlier one, is freed. */
 enum { TURN_BYTES = 16 << 20 };
 
 static int64_t value_bytes(MlirValue value) {
   MlirType type = mlirValueGetType(value);
   int64_t count = mlirTypeIsARankedTensor(type) ? o3_type_count(type) : -1;
   return count < 0 ? -1 : count * (o3_type_bits(o3_type_element(type)) / 8);
+}
+
+static int64_t result_bytes(MlirOperation op) {
+  int64_t bytes = 0;
+  for (intptr_t i = 0; i < mlirOperationGetNumResults(op); ++i)
+    bytes += value_bytes(mlirOperationGetResult(op, i));
+  return bytes;
 }
 
 /* The growth of transformed weights was weighed when they were chosen. */
@@ -57,10 +64,10 @@ static bool operands_known(const folding_t *self, MlirOperation op) {
 static o3_status_t visit(MlirOperation op, void *context) {
   folding_t *self = context;
   bool constant = o3_op_is(op, "o3.constant");
-  if (!constant && self->bytes > TURN_BYTES) return NULL;
   if (!constant && !(o3_op_is_pure(op) && operands_known(self, op) && is_worth_it(op))) return NULL;
-  for (intptr_t i = 0; !constant && i < mlirOperationGetNumResults(op); ++i)
-    self->bytes += value_bytes(mlirOperationGetResult(op, i));
+  int64_t bytes = constant ? 0 : result_bytes(op);
+  if (self->bytes && self->bytes + bytes > TURN_BYTES) return NULL;
+  self->bytes += bytes;
   if (!o3_ptr_map_put(self->known, op.ptr, op.ptr) || (!constant && !o3_ptr_vec_push(&self->ops, op.ptr)))
     return o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");
   return NULL;

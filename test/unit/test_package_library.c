@@ -296,7 +296,7 @@ static void weights_lie_where_their_symbols_say(void **state) {
       {"o3w_a", bytes, 300}, {"o3w_empty", bytes, 0}, {"o3w_b", bytes + 1, 7}, {"o3w_c", bytes, 64}};
   o3_weight_list_t list = {.items = items, .count = 4, .total_bytes = 371};
   const char *path = in_folder(f, "w.o");
-  assert_ok(o3_weights_object_write(path, &list));
+  assert_ok(o3_weights_object_write(path, &list, true));
   o3_mapped_file_t file;
   assert_ok(o3_file_map(path, &file));
   const Elf64_Ehdr *header = (const Elf64_Ehdr *)file.data;
@@ -314,15 +314,21 @@ static void weights_lie_where_their_symbols_say(void **state) {
     assert_memory_equal(file.data + sections[1].sh_offset + symbol->st_value, items[i].data, items[i].bytes);
   }
   o3_file_unmap(&file);
+  assert_ok(o3_weights_object_write(path, &list, false));
+  assert_ok(o3_file_map(path, &file));
+  assert_true(file.size < 1200);
+  /* Its section lies at the end of no segment. */
+  assert_fails(o3_weights_library_write(path, in_folder(f, "net.so"), &list), O3_STATUS_INTERNAL, ".lrodata");
+  o3_file_unmap(&file);
 }
 
 static void weights_that_cannot_be_written_are_an_error(void **state) {
   fixture_t *f = *state;
   o3_weight_t item = {"o3w_a", CODE, sizeof(CODE)};
   o3_weight_list_t list = {.items = &item, .count = 1, .total_bytes = sizeof(CODE)};
-  assert_fails(o3_weights_object_write(in_folder(f, "no/w.o"), &list), O3_STATUS_IO,
+  assert_fails(o3_weights_object_write(in_folder(f, "no/w.o"), &list, true), O3_STATUS_IO,
                "cannot write the weights");
-  assert_fails(o3_weights_object_write("/dev/full", &list), O3_STATUS_IO, "No space left");
+  assert_fails(o3_weights_object_write("/dev/full", &list, true), O3_STATUS_IO, "No space left");
 }
 
 /* ---- The workspace ---- */

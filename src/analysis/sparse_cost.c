@@ -15,9 +15,11 @@ static const struct {
   double rate;
 } RATES[] = {
 #define O3_DENSE_RATE(gflops, gigabytes)
+#define O3_GROUP_RATE(rate)
 #define O3_SPARSE_RATE(lanes, depth, format, rate) {lanes, depth, format, rate},
 #include "analysis/sparse_rates.def"
 #undef O3_DENSE_RATE
+#undef O3_GROUP_RATE
 #undef O3_SPARSE_RATE
 };
 enum { NUM_RATES = sizeof(RATES) / sizeof(RATES[0]) };
@@ -26,11 +28,23 @@ static const struct {
   double gflops, gigabytes;
 } DENSE = {
 #define O3_DENSE_RATE(gflops, gigabytes) gflops, gigabytes
+#define O3_GROUP_RATE(rate)
 #define O3_SPARSE_RATE(lanes, depth, format, rate)
 #include "analysis/sparse_rates.def"
 #undef O3_DENSE_RATE
+#undef O3_GROUP_RATE
 #undef O3_SPARSE_RATE
 };
+
+static const double GROUP_RATE =
+#define O3_DENSE_RATE(gflops, gigabytes)
+#define O3_GROUP_RATE(rate) rate
+#define O3_SPARSE_RATE(lanes, depth, format, rate)
+#include "analysis/sparse_rates.def"
+#undef O3_DENSE_RATE
+#undef O3_GROUP_RATE
+#undef O3_SPARSE_RATE
+    ;
 
 bool o3_sparse_candidate(int index, const char **format) {
   if (index < 0 || index >= NUM_RATES) return false;
@@ -42,6 +56,7 @@ bool o3_sparse_candidate(int index, const char **format) {
 static double rate_of(const o3_sparse_block_t *block) {
   double rate = 0;
   int64_t size = 0;
+  if (block->span) return GROUP_RATE;
   for (int i = 0; i < NUM_RATES; ++i) {
     int64_t own = RATES[i].lanes * RATES[i].depth;
     if (RATES[i].lanes > block->lanes || RATES[i].depth > block->depth || own <= size) continue;
@@ -92,6 +107,7 @@ int64_t o3_sparse_bytes_dense(const o3_sparse_layer_t *layer) {
 
 int64_t o3_sparse_bytes(const o3_sparse_layer_t *layer, const o3_sparse_block_t *block, int64_t entries) {
   int64_t rows = o3_sparse_num_rows(&layer->weight, block) + 1;
-  return entries * (block->lanes * block->depth * (int64_t)sizeof(float) + (int64_t)sizeof(int32_t)) +
+  int64_t columns = o3_sparse_columns_of_entry(block) * (int64_t)sizeof(int32_t);
+  return entries * (block->lanes * block->depth * (int64_t)sizeof(float) + columns) +
          rows * (int64_t)sizeof(int32_t);
 }

@@ -4,8 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/check.h"
+
 enum { LANES = 16, LEAST_LANES = 4 };
-enum { MAX_CHANNELS = 1 << 16, MAX_WINDOW = 1 << 7 };
+enum { MAX_CHANNELS = 1 << 16, MAX_WINDOW = 1 << 7, MAX_GROUP = 32 };
 
 /* ---- Formats ---- */
 
@@ -73,14 +75,14 @@ static o3_status_t block_rows(const o3_sparse_weight_t *weight, const o3_sparse_
                               o3_sparse_block_t *block) {
   int64_t group = weight->group, outputs = group > 1 ? weight->outputs / group : LANES;
   int64_t channels = weight->is_matmul || group > 1 ? weight->channels : LANES;
-  block->lanes = common(format->rows, outputs, LANES);
-  block->depth = common(format->columns, channels, LANES);
+  *block = (o3_sparse_block_t){.lanes = common(format->rows, outputs, LANES),
+                               .depth = common(format->columns, channels, LANES)};
   if (block->lanes < LEAST_LANES && group == 1) block->lanes = LANES;
   return block->lanes < LEAST_LANES ? unsupported("outputs of a group are no multiple of 4") : NULL;
 }
 
 static o3_status_t csr_rows(const o3_sparse_weight_t *weight, o3_sparse_block_t *block) {
-  *block = (o3_sparse_block_t){1, 1};
+  *block = (o3_sparse_block_t){.lanes = 1, .depth = 1};
   int64_t channels = weight->channels * weight->group;
   for (int i = 0; i < 2; ++i) {
     if ((weight->window[i] - 1) * at_least_one(weight->dilations[i]) > MAX_WINDOW)
@@ -90,6 +92,39 @@ static o3_status_t csr_rows(const o3_sparse_weight_t *weight, o3_sparse_block_t 
   return channels > MAX_CHANNELS ? unsupported("its steps make more than 65536 channels") : NULL;
 }
 
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+
+/* How many of |span| inputs from |first| on may be other than zero. */
+static int64_t most_kept(const o3_sparse_block_t *block, int64_t first, int64_t span) {
+  int64_t kept = 0, end = first + span;
+  for (int64_t at = first; at < end;) {
+    int64_t next = least((at / block->of + 1) * block->of, end);
+    kept += least(next - at, block->kept);
+    at = next;
+  }
+  return kept;
+}
+
+static o3_status_t group_rows(const o3_sparse_weight_t *weight, const o3_sparse_format_t *format,
+                              o3_sparse_block_t *block) {
+  if (format->rows >= format->columns || format->columns > MAX_GROUP)
+    return unsupported("N:M kernels take N below M and M of at most 32");
+  if (weight->group > 1 && (weight->channels % LANES || weight->outputs / weight->group % LANES))
+    return unsupported("channels of a group are no multiple of 16, which N:M kernels take at once");
+  bool halves = LANES / 2 % format->columns == 0;
+  *block = (o3_sparse_block_t){
+      .lanes = LANES, .span = LANES, .parts = halves ? 2 : 1, .kept = format->rows, .of = format->columns};
+  for (int64_t c = 0; c < weight->channels; c += LANES) {
+    int64_t kept = most_kept(block, c, LANES);
+    if (kept > block->depth) block->depth = kept;
+  }
+  return NULL;
+}
+
+int64_t o3_sparse_columns_of_entry(const o3_sparse_block_t *block) {
+  return block->span ? 1 + 2 * block->depth : 1;
+}
+
 o3_status_t o3_sparse_supported(const o3_sparse_weight_t *weight, const o3_sparse_format_t *format,
                                 o3_sparse_block_t *block) {
   o3_sparse_block_t ignored;
@@ -97,6 +132,7 @@ o3_status_t o3_sparse_supported(const o3_sparse_weight_t *weight, const o3_spars
   O3_TRY(check_weight(weight));
   if (format->kind == O3_SPARSE_BSR) return block_rows(weight, format, block);
   if (format->kind == O3_SPARSE_CSR) return csr_rows(weight, block);
+  if (format->kind == O3_SPARSE_NM) return group_rows(weight, format, block);
   return unsupported("there is no kernel for this format");
 }
 
@@ -113,7 +149,8 @@ static float element(const o3_sparse_weight_t *w, int64_t m, int64_t c, int64_t 
   return w->data[m * w->strides[0] + c * w->strides[1] + i * w->strides[2] + k * w->strides[3]];
 }
 
-static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+/* Inputs of an entry. */
+static int64_t span_of(const o3_sparse_block_t *block) { return block->span ? block->span : block->depth; }
 
 static int32_t column(const packer_t *self, int64_t channel, const int64_t *at) {
   int64_t place[2] = {at[0], at[1]};
@@ -126,21 +163,41 @@ static int32_t column(const packer_t *self, int64_t channel, const int64_t *at) 
   return (int32_t)(channel | place[0] << 16 | place[1] << 24);
 }
 
+/* The numbers of one output, and their places in |words|, of which each of them has two. */
+static void fill_lane(const packer_t *self, int64_t m, int64_t c, const int64_t *at, float *values,
+                      int32_t *words) {
+  const o3_sparse_block_t *block = &self->block;
+  int64_t in_part = block->depth / block->parts, used[2] = {0}, lane = m % block->lanes;
+  int64_t num_c = least(block->span, self->weight->channels - c);
+  for (int64_t k = 0; k < num_c; ++k) {
+    float value = element(self->weight, m, c + k, at[0], at[1]);
+    int64_t part = k * block->parts / block->span;
+    if (value == 0) continue;
+    O3_ASSERT(used[part] < in_part, "o3_sparse_check has counted them");
+    int64_t place = part * in_part + used[part]++;
+    values[place * block->lanes + lane] = value;
+    words[2 * place + lane % 2] |= (int32_t)((uint32_t)k << 4 * (lane / 2));
+  }
+}
+
 static void fill_entry(const packer_t *self, int64_t m, int64_t c, const int64_t *at) {
   const o3_sparse_weight_t *w = self->weight;
   int64_t lanes = self->block.lanes, depth = self->block.depth;
   float *values = self->packed->values + self->count * depth * lanes;
+  int32_t *columns = self->packed->columns + self->count * o3_sparse_columns_of_entry(&self->block);
   int64_t num_m = least(lanes, w->outputs - m), num_c = least(depth, w->channels - c);
   int64_t channel = m / (w->outputs / w->group) * w->channels + c;
-  self->packed->columns[self->count] = column(self, channel, at);
-  for (int64_t k = 0; k < num_c; ++k) {
+  *columns = column(self, channel, at);
+  for (int64_t l = 0; l < num_m && self->block.span; ++l) fill_lane(self, m + l, c, at, values, columns + 1);
+  for (int64_t k = 0; k < num_c && !self->block.span; ++k) {
     for (int64_t l = 0; l < num_m; ++l) values[k * lanes + l] = element(w, m + l, c + k, at[0], at[1]);
   }
 }
 
 static bool is_zero(const packer_t *self, int64_t m, int64_t c, const int64_t *at) {
   const o3_sparse_weight_t *w = self->weight;
-  int64_t num_m = least(self->block.lanes, w->outputs - m), num_c = least(self->block.depth, w->channels - c);
+  int64_t num_m = least(self->block.lanes, w->outputs - m);
+  int64_t num_c = least(span_of(&self->block), w->channels - c);
   for (int64_t l = 0; l < num_m; ++l) {
     for (int64_t k = 0; k < num_c; ++k) {
       if (element(w, m + l, c + k, at[0], at[1]) != 0) return false;
@@ -157,7 +214,7 @@ static void visit_entry(packer_t *self, int64_t m, int64_t c, const int64_t *at)
 
 static void visit_row(packer_t *self, int64_t m) {
   const o3_sparse_weight_t *w = self->weight;
-  for (int64_t c = 0; c < w->channels; c += self->block.depth) {
+  for (int64_t c = 0; c < w->channels; c += span_of(&self->block)) {
     for (int64_t i = 0; i < w->window[0]; ++i) {
       for (int64_t k = 0; k < w->window[1]; ++k) visit_entry(self, m, c, (int64_t[]){i, k});
     }
@@ -183,6 +240,36 @@ int64_t o3_sparse_num_rows(const o3_sparse_weight_t *weight, const o3_sparse_blo
 int64_t o3_sparse_count(const o3_sparse_weight_t *weight, const o3_sparse_block_t *block) {
   packer_t self = {.weight = weight, .block = *block};
   return visit(&self);
+}
+
+/* Numbers other than zero of output |m| in the group of inputs from |c| on. */
+static int64_t count_kept(const o3_sparse_weight_t *w, int64_t of, int64_t m, int64_t c, const int64_t *at) {
+  int64_t count = 0;
+  for (int64_t k = c; k < least(c + of, w->channels); ++k) count += element(w, m, k, at[0], at[1]) != 0;
+  return count;
+}
+
+static o3_status_t check_groups(const o3_sparse_weight_t *w, const o3_sparse_block_t *block,
+                                const int64_t *at) {
+  for (int64_t m = 0; m < w->outputs; ++m) {
+    for (int64_t c = 0; c < w->channels; c += block->of) {
+      int64_t kept = count_kept(w, block->of, m, c, at);
+      if (kept <= block->kept) continue;
+      return o3_status_create(
+          O3_STATUS_UNSUPPORTED,
+          "output %lld has %lld numbers other than zero among the %lld inputs from %lld on, at most "
+          "%lld are stored",
+          (long long)m, (long long)kept, (long long)block->of, (long long)c, (long long)block->kept);
+    }
+  }
+  return NULL;
+}
+
+o3_status_t o3_sparse_check(const o3_sparse_weight_t *weight, const o3_sparse_block_t *block) {
+  for (int64_t i = 0; block->span && i < weight->window[0]; ++i) {
+    for (int64_t k = 0; k < weight->window[1]; ++k) O3_TRY(check_groups(weight, block, (int64_t[]){i, k}));
+  }
+  return NULL;
 }
 
 void o3_sparse_pack(const o3_sparse_weight_t *weight, const o3_sparse_block_t *block,

@@ -13,6 +13,13 @@
  * A block format stores blocks that hold a number other than zero; its block shape is rounded to what
  * registers take (o3_sparse_block). Compressed rows are the case of one lane and a depth of one.
  *
+ * N:M stores of 16 neighbouring inputs of each output the |depth| that may be other than zero: values have
+ * the dimensions entries x parts x depth / parts x lanes, and columns 1 + 2 depth numbers for each entry.
+ * Behind the column stand two words for each of the depth, which have a place among the 16 inputs, four bits,
+ * for each lane: lane l's is in word l % 2 from bit 4 * (l / 2) on. With M of 2, 4 and 8 the first half of
+ * the stored numbers is of the first eight inputs (two parts), which is what permutations of eight numbers
+ * want.
+ *
  * The choice of a format asks o3_sparse_supported, sets the string attribute O3_SPARSE_FORMAT_ATTR on the
  * o3.conv or o3.matmul, whose weights must be an o3.constant, and the layout pass does the rest.
  */
@@ -57,9 +64,12 @@ typedef struct o3_sparse_weight {
   int64_t strides[4];             /* elements between outputs, channels, rows and columns of the window */
 } o3_sparse_weight_t;
 
-/* Outputs and inputs of an entry. */
+/* Outputs and inputs of an entry; of N:M those that are stored of each output, which |places| tells. */
 typedef struct o3_sparse_block {
   int64_t lanes, depth;
+  int64_t span;     /* inputs that an N:M entry is of; 0 for other formats */
+  int64_t parts;    /* of these inputs: each has depth / parts of the stored numbers */
+  int64_t kept, of; /* N and M */
 } o3_sparse_block_t;
 
 /* NULL, and the block that entries of the format have; UNSUPPORTED with the reason. |block| may be NULL. */
@@ -72,14 +82,21 @@ typedef struct o3_sparse_packed {
   float *values;
 } o3_sparse_packed_t;
 
+/* Whether the weights (with data) are what the format says: no more than N of M numbers other than zero. */
+o3_status_t o3_sparse_check(const o3_sparse_weight_t *weight, const o3_sparse_block_t *block) O3_MUST_USE;
+
+/* 32-bit numbers of an entry in |columns|. */
+int64_t o3_sparse_columns_of_entry(const o3_sparse_block_t *block);
+
 /* How many entries the weights have in blocks of this form. */
 int64_t o3_sparse_count(const o3_sparse_weight_t *weight, const o3_sparse_block_t *block);
 
 /* Blocks of outputs: those of convolutions and matrices are padded to whole 16, compressed rows are not. */
 int64_t o3_sparse_num_rows(const o3_sparse_weight_t *weight, const o3_sparse_block_t *block);
 
-/* Fills the three arrays, whose memory is the caller's: num_rows + 1, num_entries, and num_entries * depth *
- * lanes zeroed elements. Weights without any entry get one of zeros that no row has. */
+/* Fills the three arrays, whose memory is the caller's: num_rows + 1, num_entries *
+ * o3_sparse_columns_of_entry zeroed ones, and num_entries * depth * lanes zeroed elements. Weights without
+ * any entry get one of zeros that no row has. */
 void o3_sparse_pack(const o3_sparse_weight_t *weight, const o3_sparse_block_t *block,
                     o3_sparse_packed_t *packed);
 

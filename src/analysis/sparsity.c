@@ -224,6 +224,13 @@ static int64_t most_of(const uint8_t *at, int64_t count, int64_t stride, int64_t
   return most;
 }
 
+int64_t o3_sparsity_most_of_inputs(const o3_zero_mask_t *mask, int64_t m) {
+  int64_t most = 0, rows = mask->groups * mask->positions * mask->outputs;
+  for (int64_t r = 0; r < rows && most < m; ++r)
+    most = larger(most, most_of(mask->nonzero + r * mask->inputs, mask->inputs, 1, m));
+  return most;
+}
+
 /* Stops early where all M are set: nothing more can be learnt. */
 static void count_groups(const o3_zero_mask_t *mask, o3_sparsity_t *sparsity) {
   int64_t matrices = mask->groups * mask->positions, size = mask->outputs * mask->inputs;

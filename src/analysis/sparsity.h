@@ -74,6 +74,9 @@ o3_status_t o3_sparsity_count(o3_arena_t *arena, const o3_zero_mask_t *mask, o3_
 /* The share of the blocks of a shape that is stored; 0 for a weight without elements. */
 double o3_sparsity_occupancy(const o3_sparsity_t *sparsity, int shape);
 
+/* The most numbers other than zero among |m| neighbouring inputs of an output, for any m. */
+int64_t o3_sparsity_most_of_inputs(const o3_zero_mask_t *mask, int64_t m);
+
 /* Blocks of any other shape, as in |stored|. */
 int64_t o3_sparsity_count_blocks(const o3_zero_mask_t *mask, int64_t outputs, int64_t inputs);
 

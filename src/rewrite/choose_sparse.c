@@ -144,17 +144,20 @@ static const char *shape_text(o3_arena_t *arena, MlirType type) {
 
 /* ---- The options ---- */
 
+static int64_t inputs_of(const o3_sparse_block_t *block) { return block->span ? block->span : block->depth; }
+
 static int64_t count_entries(const o3_sparsity_t *sparsity, const o3_zero_mask_t *mask,
                              const o3_sparse_block_t *block) {
+  int64_t inputs = inputs_of(block);
   for (int i = 0; i < O3_SPARSITY_NUM_SHAPES; ++i)
-    if (O3_SPARSITY_SHAPES[i].outputs == block->lanes && O3_SPARSITY_SHAPES[i].inputs == block->depth)
+    if (O3_SPARSITY_SHAPES[i].outputs == block->lanes && O3_SPARSITY_SHAPES[i].inputs == inputs)
       return sparsity->stored[i];
-  return o3_sparsity_count_blocks(mask, block->lanes, block->depth);
+  return o3_sparsity_count_blocks(mask, block->lanes, inputs);
 }
 
 static int64_t count_blocks(const o3_zero_mask_t *mask, const o3_sparse_block_t *block) {
   return mask->groups * mask->positions * ((mask->outputs + block->lanes - 1) / block->lanes) *
-         ((mask->inputs + block->depth - 1) / block->depth);
+         ((mask->inputs + inputs_of(block) - 1) / inputs_of(block));
 }
 
 static o3_status_t add_option(chooser_t *self, o3_sparse_choice_t *row, const o3_zero_mask_t *mask,
@@ -168,6 +171,14 @@ static o3_status_t add_option(chooser_t *self, o3_sparse_choice_t *row, const o3
   if (refusal) {
     option->refused = o3_arena_strdup(self->env->arena, o3_status_message(refusal));
     o3_status_destroy(refusal);
+    O3_TRY_ALLOC(option->refused);
+    return NULL;
+  }
+  int64_t kept = block.span ? o3_sparsity_most_of_inputs(mask, block.of) : 0;
+  if (kept > block.kept) {
+    option->refused =
+        o3_arena_printf(self->env->arena, "%lld of %lld neighbouring inputs hold a number somewhere",
+                        (long long)kept, (long long)block.of);
     O3_TRY_ALLOC(option->refused);
     return NULL;
   }

@@ -11,11 +11,26 @@ bool o3_layout_is_sparse(MlirOperation op) {
 
 /* ---- Encodings ---- */
 
+/* "..., c floordiv 4 : dense, c mod 4 : structured[2, 4]" */
+static MlirAttribute group_encoding(MlirContext context, const o3_sparse_weight_t *weight,
+                                    const o3_sparse_block_t *block) {
+  char text[256];
+  long long n = block->kept, m = block->of;
+  snprintf(text, sizeof(text),
+           "#sparse_tensor.encoding<{map = (%s) -> (m : dense, %sc floordiv %lld : dense, c mod %lld : "
+           "structured[%lld, "
+           "%lld]), crdWidth = 32}>",
+           weight->is_matmul ? "c, m" : "m, c, h, w", weight->is_matmul ? "" : "h : dense, w : dense, ", m, m,
+           n, m);
+  return o3_attr_parse(context, text);
+}
+
 /* "m floordiv 16 : dense, c : compressed, ..., m mod 16 : dense": a block of one is no block. */
 static MlirAttribute encoding(MlirContext context, const o3_sparse_weight_t *weight,
                               const o3_sparse_block_t *block) {
   char text[512], row[32] = "m", column[32] = "c", inner[64] = "", outer[64] = "";
   long long lanes = block->lanes, depth = block->depth;
+  if (block->span) return group_encoding(context, weight, block);
   if (lanes > 1) {
     snprintf(row, sizeof(row), "m floordiv %lld", lanes);
     snprintf(outer, sizeof(outer), ", m mod %lld : dense", lanes);
@@ -43,9 +58,14 @@ static MlirValue constant(o3_layout_t *self, const char *name, MlirType type, co
   return o3_build1_attrs(&self->builder, "o3.constant", type, O3_NO_VALUES, O3_ATTRS({"value", value}));
 }
 
+static int64_t at_least_one(int64_t value) { return value > 0 ? value : 1; }
+
 static MlirType values_type(MlirContext context, const o3_sparse_packed_t *packed,
                             const o3_sparse_block_t *block) {
   const int64_t sizes[] = {packed->num_entries, block->depth, block->lanes};
+  const int64_t groups[] = {packed->num_entries, block->parts, block->depth / at_least_one(block->parts),
+                            block->lanes};
+  if (block->span) return o3_tensor_type(4, groups, mlirF32TypeGet(context));
   return o3_tensor_type(block->depth * block->lanes == 1 ? 1 : 3, sizes, mlirF32TypeGet(context));
 }
 
@@ -53,12 +73,14 @@ static bool build_constants(o3_layout_t *self, const char *name, const o3_sparse
                             const o3_sparse_block_t *block, o3_layout_sparse_t *sparse) {
   MlirType i32 = mlirIntegerTypeGet(self->context, 32);
   const int64_t rows = packed->num_rows + 1, entries = packed->num_entries;
+  const int64_t columns[] = {entries, o3_sparse_columns_of_entry(block)};
   sparse->values = constant(self, name, values_type(self->context, packed, block), packed->values,
                             entries * block->depth * block->lanes * 4);
   if (!self->status)
     sparse->rows = constant(self, name, o3_tensor_type(1, &rows, i32), packed->rows, rows * 4);
   if (!self->status)
-    sparse->columns = constant(self, name, o3_tensor_type(1, &entries, i32), packed->columns, entries * 4);
+    sparse->columns = constant(self, name, o3_tensor_type(block->span ? 2 : 1, columns, i32), packed->columns,
+                               entries * columns[1] * 4);
   return !self->status;
 }
 
@@ -70,7 +92,7 @@ static o3_status_t allocate(o3_layout_t *self, const o3_sparse_weight_t *weight,
     return o3_status_create(O3_STATUS_UNSUPPORTED, "sparse weights of %lld entries: at most 2^31 - 1 fit",
                             (long long)entries);
   packed->rows = o3_weights_alloc(weights, (size_t)rows * 4);
-  packed->columns = o3_weights_alloc(weights, (size_t)entries * 4);
+  packed->columns = o3_weights_alloc(weights, (size_t)(entries * o3_sparse_columns_of_entry(block)) * 4);
   packed->values = o3_weights_alloc(weights, (size_t)(entries * block->depth * block->lanes) * 4);
   O3_TRY_ALLOC(packed->rows);
   O3_TRY_ALLOC(packed->columns);
@@ -100,6 +122,7 @@ static o3_status_t store(o3_layout_t *self, MlirOperation op, o3_sparse_weight_t
   O3_TRY(read_format(op, weight, &block));
   weight->data = o3_weights_data(self->env->weights, value, &bytes);
   O3_TRY_ALLOC(weight->data);
+  O3_TRY(o3_sparse_check(weight, &block));
   O3_TRY(allocate(self, weight, &block, &packed));
   o3_sparse_pack(weight, &block, &packed);
   const char *name = o3_weights_name(self->env->weights, value);

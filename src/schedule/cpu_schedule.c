@@ -84,13 +84,15 @@ static void choose_wide_tile(const o3_schedule_blocks_t *p, o3_schedule_tiles_t 
   }
 }
 
-/* Each block has entries of its own: one at a time, and as many pixels as there are registers. All blocks
- * take a piece of the input in turn, while it is in the cache, when the entries are there, too. */
+/* Each block has entries of its own: one at a time, and as many pixels as there are registers, which hold
+ * their inputs, too, while N:M takes from them. All blocks take a piece of the input in turn, while it is in
+ * the cache, when the entries are there, too. */
 static void choose_sparse_tile(const o3_machine_t *machine, const o3_schedule_blocks_t *p,
                                o3_schedule_tiles_t *s) {
   bool wide = machine->vector_registers >= 32;
   s->lanes = least(s->lanes, p->entry_lanes);
   s->pixels = (!wide ? 12 : p->is_matrix ? 8 : 28) / (p->entry_lanes / s->lanes);
+  if (p->is_groups) s->pixels = wide ? 12 : 4;
   s->piece_first = p->weight_bytes <= machine->l2_bytes / 4;
 }
 

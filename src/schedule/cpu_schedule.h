@@ -71,6 +71,7 @@ typedef struct o3_schedule_blocks {
   bool is_matrix, is_lanewise;
   bool inside;          /* windows are cut off at the image's edge: |steps| are the taps of a row */
   int64_t entry_lanes;  /* of a sparse weight's entries; 0: dense */
+  bool is_groups;       /* entries are N:M */
   int64_t weight_bytes; /* of all entries */
 } o3_schedule_blocks_t;
 o3_schedule_tiles_t o3_schedule_tiles(const o3_machine_t *machine, const o3_schedule_blocks_t *product);

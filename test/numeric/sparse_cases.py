@@ -5,6 +5,7 @@ activation behind it: sizes, zeros from none to all, batches, groups, dilations,
 """
 
 import os
+import re
 
 import numpy as np
 import onnx
@@ -13,9 +14,9 @@ from onnx import TensorProto, helper, numpy_helper
 
 import o3_model
 
-# format -> shape of the blocks of zeros (outputs x inputs)
-FORMATS = {"bsr-16x16": (16, 16), "bsr-32x32": (32, 32), "bsr-8x8": (8, 8), "bsr-4x4": (4, 4), "bsr-16x1": (16, 1),
-           "bsr-8x1": (8, 1), "bsr-1x16": (1, 16), "bsr-3x5": (3, 5), "csr": (1, 1)}
+# The sizes in a format's name: blocks of zeros, outputs x inputs, or N:M
+BLOCKS = ["bsr-16x16", "bsr-32x32", "bsr-8x8", "bsr-4x4", "bsr-16x1", "bsr-8x1", "bsr-1x16", "bsr-3x5", "csr"]
+GROUPS = ["nm-2:4", "nm-3:16", "nm-2:5", "nm-3:32"]
 CASES = 8
 TARGETS = ("x86-64-v3", "native")
 
@@ -29,31 +30,46 @@ def prune(weight, block, zeros, rng):
     return weight * kept[:weight.shape[0], :weight.shape[1]]
 
 
-def conv(rng, block, zeros):
+def prune_groups(weight, most, of, zeros, rng):
+    """At most |most| of |of| neighbouring inputs kept, and a share of |zeros| of these gone, too."""
+    kept = np.zeros(weight.shape, bool)
+    for start in range(0, weight.shape[1], of):
+        order = rng.random(weight[:, start:start + of].shape).argsort(1).argsort(1)
+        kept[:, start:start + of] = order < most
+    return weight * (kept & (rng.random(weight.shape) >= zeros * (zeros >= 0.5)))
+
+
+def patterned(name, weight, zeros, rng):
+    """|weight| with zeros that the format was made for."""
+    sizes = [int(size) for size in re.findall("[0-9]+", name)]
+    return prune_groups(weight, *sizes, zeros, rng) if name in GROUPS else prune(weight, sizes or (1, 1), zeros, rng)
+
+
+def conv(rng, name, zeros):
     kernel = int(rng.choice([1, 1, 2, 3, 3, 5]))
     group = 2 if rng.random() < 0.2 else 1
     inputs, outputs = (32, 32) if group > 1 else (int(rng.choice([3, 16, 17, 48, 64])), int(rng.choice([5, 16, 33, 64])))
     dilation = int(rng.integers(1, 3)) if kernel > 1 else 1
     least = dilation * (kernel - 1) + 1
     shape = [int(rng.integers(1, 4)), inputs, int(rng.integers(least, 18)), int(rng.integers(least, 37))]
-    weight = prune(rng.standard_normal((outputs, inputs // group, kernel, kernel)), block, zeros, rng)
+    weight = patterned(name, rng.standard_normal((outputs, inputs // group, kernel, kernel)), zeros, rng)
     pads = [int(pad) for pad in rng.integers(0, 3, 4)] if kernel > 1 and rng.random() < 0.7 else [0] * 4
     node = helper.make_node("Conv", ["x", "w", "b"], ["t"], strides=[int(rng.integers(1, 3))] * 2, pads=pads, group=group,
                             dilations=[dilation] * 2)
     return shape, ["N", inputs, "H", "W"], weight, (outputs,), [node]
 
 
-def matmul(rng, block, zeros):
+def matmul(rng, name, zeros):
     depth, columns = int(rng.choice([16, 17, 64, 100])), int(rng.choice([5, 16, 33, 70]))
     batch = [int(rng.integers(1, 4))] if rng.random() < 0.5 else []
-    weight = prune(rng.standard_normal((columns, depth)), block, zeros, rng).T
+    weight = patterned(name, rng.standard_normal((columns, depth)), zeros, rng).T
     nodes = [helper.make_node("MatMul", ["x", "w"], ["p"]), helper.make_node("Add", ["p", "b"], ["t"])]
     return [*batch, int(rng.choice([1, 2, 7, 28, 29, 65, 131])), depth], [*["B"][:len(batch)], "M", depth], weight, (columns,), nodes
 
 
-def build(rng, block, number):
+def build(rng, name, number):
     zeros = float(rng.choice([0, 0.5, 0.8, 0.95, 1]))
-    shape, symbols, weight, bias, nodes = (matmul if number % 3 == 2 else conv)(rng, block, zeros)
+    shape, symbols, weight, bias, nodes = (matmul if number % 3 == 2 else conv)(rng, name, zeros)
     symbolic = rng.random() < 0.4
     nodes.append(helper.make_node("Relu" if rng.random() < 0.5 else "Sigmoid", ["t"], ["y"]))
     constants = [numpy_helper.from_array(np.ascontiguousarray(array, np.float32), name)
@@ -96,12 +112,12 @@ def outcome(model, x, name, target, library):
 def run(scratch, labels, seed):
     """{(label, level): None or what is wrong} for the cases whose labels hold one of |labels|."""
     results = {}
-    for name, block in FORMATS.items():
+    for kind, name in enumerate(BLOCKS + GROUPS):
         for number in range(CASES):
             label = f"sparse {name} {number}"
             if labels and not any(part in label for part in labels):
                 continue
-            model, x = build(np.random.default_rng([seed, number, *block]), block, number)
+            model, x = build(np.random.default_rng([seed, number, kind]), name, number)
             results[label, 3] = outcome(model, x, name, TARGETS[number % len(TARGETS)],
                                         os.path.join(scratch, f"{name}-{number}.so"))
     return results

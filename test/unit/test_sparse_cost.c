@@ -19,7 +19,7 @@ static o3_sparse_layer_t layer_of(int64_t outputs, int64_t inputs, int64_t colum
 
 static void fewer_entries_cost_less(void **state) {
   static const int64_t COLUMNS[] = {1, 7, 49, 128, 3136};
-  const o3_sparse_block_t block = {16, 16};
+  const o3_sparse_block_t block = {.lanes = 16, .depth = 16};
   (void)state;
   for (size_t i = 0; i < sizeof(COLUMNS) / sizeof(COLUMNS[0]); ++i) {
     o3_sparse_layer_t layer = layer_of(256, 512, COLUMNS[i]);
@@ -37,7 +37,8 @@ static void fewer_entries_cost_less(void **state) {
 
 static void smaller_blocks_cost_more(void **state) {
   o3_sparse_layer_t layer = layer_of(256, 256, 196);
-  const o3_sparse_block_t whole = {16, 16}, column = {16, 1}, small = {4, 4}, odd = {16, 4};
+  const o3_sparse_block_t whole = {.lanes = 16, .depth = 16}, column = {.lanes = 16, .depth = 1},
+                          small = {.lanes = 4, .depth = 4}, odd = {.lanes = 16, .depth = 4};
   (void)state;
   double cost = o3_sparse_cost(&layer, &whole, 100);
   assert_true(o3_sparse_cost(&layer, &column, 1600) > cost);
@@ -48,7 +49,7 @@ static void smaller_blocks_cost_more(void **state) {
 
 static void bytes_are_those_of_the_arrays(void **state) {
   o3_sparse_layer_t layer = layer_of(40, 32, 10);
-  const o3_sparse_block_t block = {16, 16}, single = {1, 1};
+  const o3_sparse_block_t block = {.lanes = 16, .depth = 16}, single = {.lanes = 1, .depth = 1};
   (void)state;
   assert_int_equal(o3_sparse_bytes_dense(&layer), 40 * 32 * 4);
   assert_int_equal(o3_sparse_bytes(&layer, &block, 3), 3 * (16 * 16 * 4 + 4) + 4 * 4);

@@ -54,6 +54,7 @@ typedef struct task {
 /* Steps of the innermost sum, of which a turn of its loop takes a part. */
 static int64_t innermost_steps(const o3_blocked_t *p) {
   if (p->inside) return p->depth[1].size;
+  if (p->sparse.parts) return 1;
   if (p->sparse.lanes) return p->sparse.depth;
   return p->lanewise ? 1 : p->depth[p->num_depth - 1].size;
 }
@@ -69,6 +70,7 @@ static o3_status_t read_schedule(emitter_t *self) {
       .is_lanewise = p->lanewise,
       .inside = p->inside,
       .entry_lanes = form->lanes,
+      .is_groups = form->parts > 0,
       .weight_bytes = p->w->sizes[0] * form->lanes * form->depth * (int64_t)sizeof(float)};
   self->schedule = o3_schedule_tiles(self->env->machine, &product);
   O3_TRY(o3_schedule_read(p->nest.op, O3_SCHEDULE_FAMILY_TILES, &self->schedule));
@@ -77,6 +79,8 @@ static o3_status_t read_schedule(emitter_t *self) {
     return o3_schedule_refuse(p->nest.op, "unroll", s->unroll, "a divisor of the innermost sum's length");
   if (form->lanes && form->lanes % s->lanes)
     return o3_schedule_refuse(p->nest.op, "lanes", s->lanes, "a divisor of an entry's lanes");
+  if (form->parts && s->lanes != O3_BLOCK_LANES && s->lanes != O3_BLOCK_LANES / 2)
+    return o3_schedule_refuse(p->nest.op, "lanes", s->lanes, "8 or 16, which N:M permutes");
   if (s->blocks > 1 && (form->lanes || p->lanewise || s->blocks > self->blocks))
     return o3_schedule_refuse(p->nest.op, "blocks", s->blocks, "1, or at most the number of blocks");
   return NULL;
@@ -95,6 +99,8 @@ static o3_tile_t full_tile(const emitter_t *self) {
   if (p->sparse.lanes) {
     tile.width = (int)p->sparse.lanes;
     tile.depth = (int)p->sparse.depth;
+    tile.parts = (int)p->sparse.parts;
+    tile.tail = tile.parts && p->sparse.is_matmul && p->x->sizes[p->x->num_terms - 1] % O3_BLOCK_LANES != 0;
   }
   if (p->inside) {
     tile.taps = tile.unroll;
@@ -216,6 +222,7 @@ static void sparse_arguments(const task_t *task, o3_builder_t *b, const o3_tile_
   a[O3_TILE_TABLE] = p->nest.operands[O3_SPARSE_COLUMNS].flat;
   a[O3_TILE_N0] = a[O3_TILE_C] = o3_build_index(b, 0);
   a[O3_TILE_S2] = form->is_matmul ? o3_build_index(b, O3_BLOCK_LANES) : p->x->stride_values[1];
+  if (tile->tail) a[O3_TILE_C] = o3_build_index(b, p->x->sizes[p->x->num_terms - 1]);
   for (int i = 0; i < 2; ++i) {
     MlirValue step = form->is_matmul ? a[O3_TILE_N0]
                                      : o3_build2(b, "arith.muli", p->x->stride_values[2 + i],

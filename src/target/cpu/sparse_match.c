@@ -61,15 +61,16 @@ static MlirAffineMap start_map(MlirContext context, int num_dims, MlirType type)
 }
 
 static bool read_form(MlirOperation op, o3_sparse_form_t *form) {
-  int64_t numbers[7];
+  int64_t numbers[8];
   if (!o3_str_equal(o3_op_string(op, "o3.kernel"), "sparse")) return false;
-  if (o3_op_ints(op, "o3.sparse", numbers, 7) != 7) return false;
+  if (o3_op_ints(op, "o3.sparse", numbers, 8) != 8) return false;
   *form = (o3_sparse_form_t){.is_matmul = numbers[2] == 0,
                              .lanes = numbers[0],
                              .depth = numbers[1],
                              .strides = {numbers[2], numbers[3]},
                              .dilations = {numbers[4], numbers[5]},
-                             .is_pointwise = numbers[6] != 0};
+                             .is_pointwise = numbers[6] != 0,
+                             .parts = numbers[7]};
   return true;
 }
 

@@ -11,6 +11,7 @@ enum { O3_SPARSE_X, O3_SPARSE_VALUES, O3_SPARSE_ROWS, O3_SPARSE_COLUMNS, O3_SPAR
 typedef struct o3_sparse_form {
   bool is_matmul;
   int64_t lanes, depth; /* of an entry; 0: the product is not sparse */
+  int64_t parts;        /* N:M: of the depth; 0 for other formats */
   int64_t strides[2], dilations[2];
   bool is_pointwise; /* X has the result's height and width */
 } o3_sparse_form_t;

@@ -22,11 +22,13 @@ static int per_block(const o3_tile_t *tile) { return tile->width / tile->lanes; 
 char *o3_tile_name(const o3_tile_t *tile) {
   o3_strbuf_t name = O3_STRBUF_INIT;
   o3_strbuf_printf(&name, "o3k_f32_%s%s_%dx%d",
-                   tile->depth      ? "sparse"
+                   tile->parts      ? tile->tail ? "nm_tail" : "nm"
+                   : tile->depth    ? "sparse"
                    : tile->lanewise ? "lanes"
                                     : "tile",
                    tile->masked ? "_masked" : "", tile->pixels, tile->blocks * tile->width);
   if (tile->depth) o3_strbuf_printf(&name, "_d%d", tile->depth);
+  if (tile->parts) o3_strbuf_printf(&name, "_p%d", tile->parts);
   o3_strbuf_printf(&name, "_s%lld_u%d", (long long)tile->x_step, tile->unroll);
   if (tile->taps)
     o3_strbuf_printf(&name, "_t%lld_%lldto%lld", (long long)tile->tap_step, (long long)tile->first,
@@ -307,11 +309,138 @@ static void row_loop(writer_t *w) {
   o3_strbuf_puts(w->text, "}\n");
 }
 
+/* ---- N:M ----
+ *
+ * A permutation takes, for each lane, the input that its number is of from the 16 of the entry: each entry's
+ * inputs are loaded once, and each number stored costs a permutation and a multiply-add for each pixel. AVX2
+ * permutes eight numbers; where a number may be of any of the 16, both halves are permuted, and the place's
+ * highest bit selects.
+ */
+
+enum { SPAN = O3_BLOCK_LANES, PLACE_BITS = 4 };
+
+/* The part of the 16 inputs that number |u| of the depth is of, -1 for all. */
+static int half_of(const o3_tile_t *tile, int u) {
+  return tile->lanes == SPAN || tile->parts == 1 ? -1 : u / (tile->depth / tile->parts);
+}
+
+/* %shift<v>: by which the words of a number have the places of vector v in their lowest bits. */
+static void place_shifts(writer_t *w) {
+  int lanes = w->tile->lanes;
+  for (int v = 0; v < w->vectors; ++v) {
+    o3_strbuf_printf(w->text, "%%shift%d = arith.constant dense<[", v);
+    for (int l = 0; l < lanes; ++l)
+      o3_strbuf_printf(w->text, "%s%d", l ? ", " : "", (v * lanes + l) / 2 * PLACE_BITS);
+    o3_strbuf_printf(w->text, "]> : vector<%dxi32>\n", lanes);
+  }
+  o3_strbuf_printf(w->text,
+                   "%%high = arith.constant dense<8> : vector<%dxi32>\n"
+                   "%%none = arith.constant dense<0> : vector<%dxi32>\n",
+                   lanes, lanes);
+}
+
+/* %place<u>_<v>, of which a permutation looks at the lowest bits only, and %upper<u>_<v> where it needs one
+ * more. */
+static void load_places(writer_t *w, int u) {
+  int lanes = w->tile->lanes, at = add_constant(w, "places", 2 * u);
+  o3_strbuf_printf(w->text,
+                   "%%pair%d = vector.load %%table[%%t%d] : memref<?xi32>, vector<2xi32>\n"
+                   "%%both%d = vector.bitcast %%pair%d : vector<2xi32> to vector<1xi64>\n"
+                   "%%word%d = vector.extract %%both%d[0] : i64 from vector<1xi64>\n"
+                   "%%words%d = vector.broadcast %%word%d : i64 to vector<%dxi64>\n"
+                   "%%all%d = vector.bitcast %%words%d : vector<%dxi64> to vector<%dxi32>\n",
+                   u, at, u, u, u, u, u, u, lanes / 2, u, u, lanes / 2, lanes);
+  for (int v = 0; v < w->vectors; ++v) {
+    o3_strbuf_printf(w->text, "%%place%d_%d = arith.shrui %%all%d, %%shift%d : vector<%dxi32>\n", u, v, u, v,
+                     lanes);
+    if (half_of(w->tile, u) >= 0 || lanes == SPAN) continue;
+    o3_strbuf_printf(w->text,
+                     "%%bit%d_%d = arith.andi %%place%d_%d, %%high : vector<%dxi32>\n"
+                     "%%upper%d_%d = arith.cmpi ne, %%bit%d_%d, %%none : vector<%dxi32>\n",
+                     u, v, u, v, lanes, u, v, u, v, lanes);
+  }
+}
+
+/* %in<p>_<h>: the entry's inputs of each pixel. */
+static void load_inputs(writer_t *w) {
+  int lanes = w->tile->lanes;
+  for (int p = 0; p < w->tile->pixels; ++p) {
+    for (int h = 0; h < SPAN / lanes; ++h) {
+      int at = add_constant(w, "x0", p * w->tile->x_step + h * lanes);
+      o3_strbuf_printf(w->text, "%%in%d_%d = vector.%s %%X[%%t%d]", p, h,
+                       w->tile->tail ? "maskedload" : "load", at);
+      if (w->tile->tail) o3_strbuf_printf(w->text, ", %%exist%d, %%zero", h);
+      o3_strbuf_puts(w->text, " : memref<?xf32>, ");
+      if (w->tile->tail) o3_strbuf_printf(w->text, "vector<%dxi1>, vector<%dxf32> into ", lanes, lanes);
+      o3_strbuf_printf(w->text, "vector<%dxf32>\n", lanes);
+    }
+  }
+}
+
+static void permute(writer_t *w, const char *result, int p, int h, int u, int v) {
+  int lanes = w->tile->lanes;
+  o3_strbuf_printf(w->text,
+                   "%%%s%d_%d_%d = llvm.call_intrinsic \"%s\"(%%in%d_%d, %%place%d_%d) : (vector<%dxf32>, "
+                   "vector<%dxi32>) -> vector<%dxf32>\n",
+                   result, u, p, v, lanes == SPAN ? "llvm.x86.avx512.permvar.sf.512" : "llvm.x86.avx2.permps",
+                   p, h, u, v, lanes, lanes, lanes);
+}
+
+/* %xv<u>_<p>_<v>: what each lane of vector v is multiplied by. */
+static void choose_inputs(writer_t *w, int u, int p, int v) {
+  int half = half_of(w->tile, u), lanes = w->tile->lanes;
+  if (half >= 0 || lanes == SPAN) {
+    permute(w, "xv", p, half > 0 ? half : 0, u, v);
+    return;
+  }
+  permute(w, "xl", p, 0, u, v);
+  permute(w, "xh", p, 1, u, v);
+  o3_strbuf_printf(w->text,
+                   "%%xv%d_%d_%d = arith.select %%upper%d_%d, %%xh%d_%d_%d, %%xl%d_%d_%d : vector<%dxi1>, "
+                   "vector<%dxf32>\n",
+                   u, p, v, u, v, u, p, v, u, p, v, lanes, lanes);
+}
+
+/* Which inputs of the entry there are. */
+static void tail_masks(writer_t *w) {
+  int lanes = w->tile->lanes;
+  o3_strbuf_puts(
+      w->text,
+      "%begin = arith.index_castui %channel : i32 to index\n%left = arith.subi %c, %begin : index\n");
+  for (int h = 0; h < SPAN / lanes; ++h) {
+    int at = add_constant(w, "left", -h * lanes);
+    o3_strbuf_printf(w->text, "%%exist%d = vector.create_mask %%t%d : vector<%dxi1>\n", h, at, lanes);
+  }
+}
+
+static void multiply_groups(writer_t *w) {
+  if (w->tile->tail) tail_masks(w);
+  o3_strbuf_puts(w->text, "%places = arith.addi %ec, %c1 : index\n%wp0 = arith.addi %w_turn, %c0 : index\n");
+  load_inputs(w);
+  for (int u = 0; u < w->tile->depth; ++u) {
+    load_places(w, u);
+    load_weights(w, u);
+    for (int i = 0; i < count(w); ++i) {
+      int p = i / w->vectors, v = i % w->vectors;
+      choose_inputs(w, u, p, v);
+      o3_strbuf_printf(w->text, "%%s%d_%d = vector.fma %%xv%d_%d_%d, %%wv%d_%d, ", u + 1, i, u, p, v, u, v);
+      if (u) o3_strbuf_printf(w->text, "%%s%d_%d", u, i);
+      if (!u) o3_strbuf_printf(w->text, "%%e_%d", i);
+      o3_strbuf_printf(w->text, " : vector<%dxf32>\n", w->tile->lanes);
+      w->summed[i] = u + 1;
+    }
+  }
+  yield_sums(w);
+}
+
 /* Over the entries; the loop over an entry's inputs is the dense tiles'. */
 static void sparse_loops(writer_t *w) {
+  if (w->tile->parts) place_shifts(w);
   open_loop(w, "e", "n1", "c1", "init#");
+  o3_strbuf_printf(w->text, "%%stride = arith.constant %d : index\n%%ec = arith.muli %%e, %%stride : index\n",
+                   w->tile->parts ? 1 + 2 * w->tile->depth : 1);
   o3_strbuf_puts(w->text,
-                 "%column = memref.load %table[%e] : memref<?xi32>\n"
+                 "%column = memref.load %table[%ec] : memref<?xi32>\n"
                  "%low16 = arith.constant 65535 : i32\n%low8 = arith.constant 255 : i32\n"
                  "%low4 = arith.constant 15 : i32\n%by4 = arith.constant 4 : i32\n"
                  "%by16 = arith.constant 16 : i32\n%by24 = arith.constant 24 : i32\n"
@@ -330,6 +459,11 @@ static void sparse_loops(writer_t *w) {
                    "%%entry = arith.constant %d : index\n%%we = arith.muli %%e, %%entry : index\n"
                    "%%w_turn = arith.addi %%w, %%we : index\n%%depth = arith.constant %d : index\n",
                    w->tile->depth * w->tile->width, w->tile->depth);
+  if (w->tile->parts) {
+    multiply_groups(w);
+    o3_strbuf_puts(w->text, "}\n");
+    return;
+  }
   open_loop(w, "k", "depth", "unroll", "e_");
   o3_strbuf_puts(w->text, "%xk = arith.addi %x0, %k : index\n");
   weight_pointers(w);

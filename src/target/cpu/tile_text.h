@@ -26,6 +26,8 @@ typedef struct o3_tile {
   bool masked; /* one block, of which only the lanes below %cols exist in Y and B */
   int width;   /* lanes of a block: O3_BLOCK_LANES, or fewer in sparse tiles */
   int depth;   /* sparse tiles: inputs of an entry; 0 for dense ones */
+  int parts;   /* N:M tiles: depth of 16 inputs are stored, in so many parts; 0 for other ones */
+  bool tail;   /* N:M: the inputs of the last entry end at %c */
   /* Lanewise tiles on an image without its border: all of the window's columns in one turn, as k. */
   int taps;           /* columns; 0 for other tiles; unroll is the same */
   int64_t tap_step;   /* elements of X from one to the next */
@@ -39,6 +41,8 @@ typedef struct o3_tile {
  *
  *     Y[p, l] (=|+=) sum over entries e, k < depth of
  *         X[p, channel(e) / 16 * s2 + channel(e) % 16 + k + row(e) * s1 + column(e) * s0] * W[e, k, l]
+ *
+ * In an N:M tile (parts > 0) place(e, k, l) stands for k in X; lanes are 8, with AVX2, or 16, with AVX-512.
  */
 
 /* What the sums start at. */
@@ -74,7 +78,8 @@ typedef enum o3_tile_argument {
   O3_TILE_SPARSE_ARGUMENTS
 } o3_tile_argument_t;
 
-/* The function's name, e.g. "o3k_f32_tile_14x32_s16_u4" or "o3k_f32_sparse_28x16_d16_s16_u4", and a module
+/* The function's name, e.g. "o3k_f32_tile_14x32_s16_u4" or "o3k_f32_sparse_28x16_d16_s16_u4"
+ * or "o3k_f32_nm_12x16_d8_p2_s16_u1", and a module
  * with it; malloc'ed, NULL when memory is out. */
 char *o3_tile_name(const o3_tile_t *tile);
 char *o3_tile_text(const o3_tile_t *tile);

@@ -8,12 +8,13 @@
 
 #include "base/check.h"
 
-enum { LANES = 16, CHANNEL_BITS = 16, WINDOW_BITS = 8 };
+enum { LANES = 16, CHANNEL_BITS = 16, WINDOW_BITS = 8, PLACE_BITS = 4 };
 
 typedef struct sparse {
   MlirValue x, values, rows, columns;
   int rank;                     /* of the result */
   int64_t lanes, depth;         /* of an entry; 1 x 1: the values have one dimension */
+  int64_t parts;                /* N:M: of the depth; 0 for other formats */
   const o3_lw_window_t *window; /* NULL: a matrix product */
   int64_t panel;                /* rows of the matrix in a panel of X; 0: X is the matrix */
   bool is_pointwise;            /* X has the result's height and width */
@@ -66,14 +67,35 @@ static void positions(const entry_t *entry, o3_builder_t *b, MlirValue channel, 
   }
 }
 
+/* Which of the entry's inputs number |k| of this lane is of. */
+static MlirValue place_of_group(const entry_t *entry, o3_builder_t *b, MlirValue k) {
+  MlirValue word = binary(b, "arith.addi", binary(b, "arith.muli", k, 2), 1);
+  MlirValue at[2] = {entry->index,
+                     o3_build2(b, "arith.addi", word, binary(b, "arith.remui", entry->lane, 2))};
+  MlirValue places = o3_lw_extract(b, entry->self->columns, 2, at);
+  MlirValue bit = binary(b, "arith.muli", binary(b, "arith.divui", entry->lane, 2), PLACE_BITS);
+  MlirValue shift = o3_build1(b, "arith.index_cast", mlirIntegerTypeGet(b->context, 32), O3_VALUES(bit));
+  return bits(b, o3_build2(b, "arith.shrui", places, shift), 0, PLACE_BITS);
+}
+
 static o3_status_t add_product(o3_builder_t *b, void *context, MlirValue k, const MlirValue *carried,
                                MlirValue *next) {
   const entry_t *entry = context;
   const sparse_t *self = entry->self;
-  MlirValue position[O3_IR_MAX_RANK], place[3] = {entry->index, k, entry->lane};
-  positions(entry, b, o3_build2(b, "arith.addi", entry->channel, k), position);
+  MlirValue position[O3_IR_MAX_RANK], place[4] = {entry->index, k, entry->lane}, input = k;
+  if (self->parts) {
+    input = place_of_group(entry, b, k);
+    place[1] = binary(b, "arith.divui", k, self->depth / self->parts);
+    place[2] = binary(b, "arith.remui", k, self->depth / self->parts);
+    place[3] = entry->lane;
+  }
+  positions(entry, b, o3_build2(b, "arith.addi", entry->channel, input), position);
   MlirValue x = o3_lw_extract(b, self->x, self->panel ? 3 : self->rank, position);
-  MlirValue w = o3_lw_extract(b, self->values, self->lanes * self->depth == 1 ? 1 : 3, place);
+  MlirValue w = o3_lw_extract(b, self->values,
+                              self->lanes * self->depth == 1 ? 1
+                              : self->parts                  ? 4
+                                                             : 3,
+                              place);
   next[0] = o3_build2(b, "arith.addf", carried[0], o3_build2(b, "arith.mulf", x, w));
   return NULL;
 }
@@ -81,7 +103,8 @@ static o3_status_t add_product(o3_builder_t *b, void *context, MlirValue k, cons
 static o3_status_t add_entry(o3_builder_t *b, void *context, MlirValue index, const MlirValue *carried,
                              MlirValue *next) {
   entry_t entry = *(const entry_t *)context;
-  MlirValue column = o3_lw_extract(b, entry.self->columns, 1, &index);
+  const MlirValue at[2] = {index, o3_build_index(b, 0)};
+  MlirValue column = o3_lw_extract(b, entry.self->columns, entry.self->parts ? 2 : 1, at);
   entry.index = index;
   entry.channel = bits(b, column, 0, CHANNEL_BITS);
   entry.at[0] = bits(b, column, CHANNEL_BITS, WINDOW_BITS);
@@ -131,12 +154,13 @@ static void body(const o3_body_args_t *in) {
 
 static void read_entries(sparse_t *self, const MlirValue *operands) {
   MlirType values = mlirValueGetType(operands[1]);
-  bool blocks = o3_type_rank(values) == 3;
+  int rank = o3_type_rank(values);
   self->values = operands[1];
   self->rows = operands[2];
   self->columns = operands[3];
-  self->depth = blocks ? o3_type_dim(values, 1) : 1;
-  self->lanes = blocks ? o3_type_dim(values, 2) : 1;
+  self->parts = rank == 4 ? o3_type_dim(values, 1) : 0;
+  self->depth = rank == 4 ? self->parts * o3_type_dim(values, 2) : rank == 3 ? o3_type_dim(values, 1) : 1;
+  self->lanes = rank > 1 ? o3_type_dim(values, rank - 1) : 1;
 }
 
 static MlirValue build(o3_lw_t *lw, MlirOperation op, sparse_t *self, MlirValue initial) {
@@ -154,9 +178,9 @@ static MlirValue build(o3_lw_t *lw, MlirOperation op, sparse_t *self, MlirValue 
   const int64_t none[2] = {0};
   const int64_t *strides = self->window ? self->window->strides : none;
   const int64_t *dilations = self->window ? self->window->dilations : none;
-  const int64_t form[] = {self->lanes,  self->depth,  strides[0],        strides[1],
-                          dilations[0], dilations[1], self->is_pointwise};
-  o3_op_attr_set(o3_value_def(y), "o3.sparse", o3_attr_ints(lw->context, 7, form));
+  const int64_t form[] = {self->lanes,  self->depth,  strides[0],         strides[1],
+                          dilations[0], dilations[1], self->is_pointwise, self->parts};
+  o3_op_attr_set(o3_value_def(y), "o3.sparse", o3_attr_ints(lw->context, 8, form));
   return y;
 }
 

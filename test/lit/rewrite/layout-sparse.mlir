@@ -4,10 +4,11 @@
 module {
   // CHECK: #[[CONV:.*]] = #sparse_tensor.encoding<{ map = (d0, d1, d2, d3) -> (d0 floordiv 16 : dense, d1 floordiv 16 : compressed(nonunique), d2 : singleton(nonunique), d3 : singleton, d1 mod 16 : dense, d0 mod 16 : dense), posWidth = 32, crdWidth = 32 }>
   // CHECK: #[[MATRIX:.*]] = #sparse_tensor.encoding<{ map = (d0, d1) -> (d1 floordiv 8 : dense, d0 : compressed, d1 mod 8 : dense)
+  // CHECK: #[[GROUPS:.*]] = #sparse_tensor.encoding<{ map = (d0, d1) -> (d1 : dense, d0 floordiv 4 : dense, d0 mod 4 : structured[1, 4]), crdWidth = 32 }>
   // CHECK: #[[ROWS:.*]] = #sparse_tensor.encoding<{ map = (d0, d1) -> (d1 : dense, d0 : compressed), posWidth = 32, crdWidth = 32 }>
   // CHECK-LABEL: func.func @main
   func.func @main(%x: tensor<1x32x8x8xf32>, %a: tensor<5x4xf32>, %b: tensor<2x70x4xf32>)
-      -> (tensor<1x40x8x8xf32>, tensor<5x17xf32>, tensor<5x17xf32>, tensor<2x70x17xf32>)
+      -> (tensor<1x40x8x8xf32>, tensor<5x17xf32>, tensor<5x17xf32>, tensor<5x17xf32>, tensor<2x70x17xf32>)
       attributes {o3.symbols = [], o3.guards = []} {
     // No weight but zeros: one entry, which none of the three rows has.
     // CHECK-DAG: value = dense<0> : tensor<4xi32>
@@ -28,6 +29,11 @@ module {
         : () -> tensor<4x17xf32>
     // CHECK: "o3.matmul_sparse"({{.*}}) {encoding = #[[MATRIX]]} : (tensor<5x4xf32>, tensor<2x1x8xf32>, tensor<5xi32>, tensor<2xi32>) -> tensor<5x17xf32>
     %p = "o3.matmul"(%a, %m) {o3.sparse_format = "bsr-8x1"} : (tensor<5x4xf32>, tensor<4x17xf32>) -> tensor<5x17xf32>
+    // 1:4: of the 16 inputs (four exist) four numbers each, two of them of the first eight; rows 1 and 2 of the matrix are
+    // places 1 and 2, of lane 0. The second block of columns has one column of the 17.
+    // CHECK-DAG: value = dense<{{\[}}[0, 1, 0, 0, 0, 0, 0, 0, 0], [0, 2, 0, 0, 0, 0, 0, 0, 0]]> : tensor<2x9xi32>
+    // CHECK: "o3.matmul_sparse"({{.*}}) {encoding = #[[GROUPS]]} : (tensor<5x4xf32>, tensor<2x2x2x16xf32>, tensor<3xi32>, tensor<2x9xi32>) -> tensor<5x17xf32>
+    %g = "o3.matmul"(%a, %m) {o3.sparse_format = "nm-1:4"} : (tensor<5x4xf32>, tensor<4x17xf32>) -> tensor<5x17xf32>
     // Compressed rows read panels: all five rows in one of 16, which transposition makes of three neighbours each; of
     // two batches of 70 rows two panels of 128.
     // CHECK: %[[PAD:.*]] = "o3.pad"({{.*}} -> tensor<16x4xf32>
@@ -38,6 +44,6 @@ module {
     // CHECK: %[[BATCH:.*]] = "o3.matmul_sparse"({{.*}}) {encoding = #[[ROWS]]} : (tensor<2x4x128xf32>, {{.*}} -> tensor<140x17xf32>
     // CHECK: "o3.reshape"(%[[BATCH]]) {{.*}} -> tensor<2x70x17xf32>
     %s = "o3.matmul"(%b, %m) {o3.sparse_format = "csr"} : (tensor<2x70x4xf32>, tensor<4x17xf32>) -> tensor<2x70x17xf32>
-    return %c, %p, %q, %s : tensor<1x40x8x8xf32>, tensor<5x17xf32>, tensor<5x17xf32>, tensor<2x70x17xf32>
+    return %c, %p, %g, %q, %s : tensor<1x40x8x8xf32>, tensor<5x17xf32>, tensor<5x17xf32>, tensor<5x17xf32>, tensor<2x70x17xf32>
   }
 }

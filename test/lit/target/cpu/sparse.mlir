@@ -6,8 +6,9 @@ module attributes {o3.stage = "rewrite"} {
   func.func @main(%x: tensor<1x2x9x9x16xf32>, %a: tensor<9x64xf32>, %v: tensor<5x16x16xf32>, %rows: tensor<4xi32>,
                   %columns: tensor<5xi32>, %image: tensor<1x3x9x9xf32>, %n: tensor<6xf32>, %ends: tensor<9xi32>,
                   %at: tensor<6xi32>, %u: tensor<7x16x8xf32>, %starts: tensor<5xi32>, %places: tensor<7xi32>,
-                  %panels: tensor<1x64x48xf32>, %ends17: tensor<18xi32>)
-      -> (tensor<1x3x7x7x16xf32>, tensor<9x17xf32>, tensor<1x8x7x7xf32>, tensor<41x17xf32>) attributes {o3.symbols = [], o3.guards = []} {
+                  %panels: tensor<1x64x48xf32>, %ends17: tensor<18xi32>,
+                  %halves: tensor<3x2x4x16xf32>, %starts2: tensor<3xi32>, %places17: tensor<3x17xi32>)
+      -> (tensor<1x3x7x7x16xf32>, tensor<9x17xf32>, tensor<1x8x7x7xf32>, tensor<41x17xf32>, tensor<9x17xf32>) attributes {o3.symbols = [], o3.guards = []} {
     // Work is what is stored: 2 * 5 * 16 * 16 * 49, and a maximum for each of 48 * 49 elements.
     // CHECK: arith.constant 127792 : i64
     // Seven pixels of a row, with the limits of a row of entries.
@@ -38,9 +39,18 @@ module attributes {o3.stage = "rewrite"} {
     // CHECK: func.call @o3k_f32_panel_3x16_p48
     %m = "o3.matmul_sparse"(%panels, %n, %ends17, %at) {encoding = unit}
         : (tensor<1x64x48xf32>, tensor<6xf32>, tensor<18xi32>, tensor<6xi32>) -> tensor<41x17xf32>
-    return %r, %p, %s, %m : tensor<1x3x7x7x16xf32>, tensor<9x17xf32>, tensor<1x8x7x7xf32>, tensor<41x17xf32>
+    // N:M: a number stored is multiplied by what a permutation takes from the 16 inputs of its entry.
+    // CHECK: func.call @o3k_f32_nm_9x16_d8_p2_s64_u1
+    %g = "o3.matmul_sparse"(%a, %halves, %starts2, %places17) {encoding = unit}
+        : (tensor<9x64xf32>, tensor<3x2x4x16xf32>, tensor<3xi32>, tensor<3x17xi32>) -> tensor<9x17xf32>
+    return %r, %p, %s, %m, %g : tensor<1x3x7x7x16xf32>, tensor<9x17xf32>, tensor<1x8x7x7xf32>, tensor<41x17xf32>, tensor<9x17xf32>
   }
 }
 
 // CHECK: func.func private @o3k_f32_sparse_7x16_d16_s16_u4_a[[HASH]](
 // CHECK: arith.maximumf
+
+// CHECK: func.func private @o3k_f32_nm_9x16_d8_p2_s64_u1(
+// CHECK: %[[PLACES:.*]] = arith.shrui %{{.*}} : vector<16xi32>
+// CHECK: %[[CHOSEN:.*]] = llvm.call_intrinsic "llvm.x86.avx512.permvar.sf.512"(%{{.*}}, %[[PLACES]])
+// CHECK: vector.fma %[[CHOSEN]]

@@ -28,9 +28,17 @@ done
 
 passed=0 failed=0 skipped=0
 
+# Sets used to the processor's seconds that all processes took that have ended so far.
+used=0
+cpu_time() {
+  times >"$O3_LOG_DIR/times"
+  used=$(awk 'NR == 2 { gsub(/[ms]/, " "); print int(60 * ($1 + $3) + $2 + $4) }' "$O3_LOG_DIR/times")
+}
+
 # Reads a finished suite's log: its closing line gives the counts.
 collect() {
-  local name=$1 status=$2 seconds=$3 log=$O3_LOG_DIR/$1.log p=0 f=0 s=0 note=
+  local name=$1 status=$2 seconds=$3 log=$O3_LOG_DIR/$1.log p=0 f=0 s=0 note= before=$used
+  cpu_time
   local pattern="^$name: ([0-9]+) passed, ([0-9]+) failed, ([0-9]+) skipped\$"
   if [[ $(grep -v '^$' "$log" | tail -n 1) =~ $pattern ]]; then
     p=${BASH_REMATCH[1]} f=${BASH_REMATCH[2]} s=${BASH_REMATCH[3]}
@@ -48,7 +56,8 @@ collect() {
     tail -n 60 "$log"
     echo "----"
   fi
-  printf '%s %-10s %5d passed %3d failed %3d skipped %4d s%s\n' $verdict "$name" "$p" "$f" "$s" "$seconds" "$note"
+  printf '%s %-10s %5d passed %3d failed %3d skipped %4d s %4d s of a core%s\n' $verdict "$name" "$p" "$f" "$s" \
+    "$seconds" $((used - before)) "$note"
 }
 
 # In a process group of its own (timeout makes one), so that a suite that hangs, or one whose check is
@@ -66,6 +75,7 @@ if ! scripts/build.sh "$build" >"$O3_LOG_DIR/build.log" 2>&1; then
   exit 1
 fi
 
+cpu_time
 lanes=$(nproc)
 ((lanes <= 4)) || lanes=4
 declare -A running=() started=()

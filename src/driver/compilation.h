@@ -38,6 +38,8 @@ typedef struct o3_plan {
 
 /* Checks everything that can be known before the work starts; allocates in |arena|. */
 o3_status_t o3_plan_make(o3_arena_t *arena, const o3_compile_options_t *options, o3_plan_t *plan) O3_MUST_USE;
+/* What needs the first stage: that nothing is asked for which the stages to run would ignore. */
+o3_status_t o3_plan_check_wishes(o3_arena_t *arena, const o3_plan_t *plan) O3_MUST_USE;
 
 typedef struct o3_compilation {
   o3_plan_t plan;

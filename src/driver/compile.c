@@ -350,6 +350,7 @@ static o3_status_t run_codes(compilation_t *c) {
 
 static o3_status_t run_stages(compilation_t *c) {
   O3_TRY(read_model(c));
+  O3_TRY(o3_plan_check_wishes(c->arena, &c->plan));
   if (!c->plan.model_is_mlir) O3_TRY(dump_module(c, O3_STAGE_IMPORT));
   for (o3_stage_t stage = c->plan.first; stage <= c->plan.last; ++stage) {
     if (o3_interface_is_recorded(c->module) && !c->interface.symbols)

@@ -127,35 +127,48 @@ static o3_status_t plan_output(o3_arena_t *arena, o3_plan_t *plan) {
 
 /* ---- Everything ---- */
 
-/* Below level 3 nobody looks at zeros: what would be ignored is refused. */
-static o3_status_t check_sparse_level(const o3_compile_options_t *options) {
-  const char *format = options->sparse_format ? options->sparse_format : "auto";
-  if (options->opt_level >= 3) return NULL;
-  if (options->sparse_config || options->report)
-    return o3_status_create(O3_STATUS_INVALID_ARGUMENT, "%s needs opt level 3, it is %d",
-                            options->sparse_config ? "a sparse configuration" : "a report on sparse weights",
-                            options->opt_level);
-  if (!strcmp(format, "auto") || !strcmp(format, "dense")) return NULL;
-  return o3_status_create(O3_STATUS_INVALID_ARGUMENT, "sparse format '%s' needs opt level 3, it is %d",
-                          format, options->opt_level);
+/* What a user asks of the choice of sparse formats, in words; NULL when nothing. */
+static o3_status_t sparse_wish(o3_arena_t *arena, const o3_compile_options_t *options, const char **wish) {
+  const char *format = options->sparse_format;
+  *wish = options->measure         ? "measuring sparse formats"
+          : options->sparse_config ? "a sparse configuration"
+          : options->report        ? "a report on sparse weights"
+                                   : NULL;
+  if (*wish || !format || !strcmp(format, "auto") || !strcmp(format, "dense")) return NULL;
+  *wish = o3_arena_printf(arena, "sparse format '%s'", format);
+  O3_TRY_ALLOC(*wish);
+  return NULL;
 }
 
-static o3_status_t check_measure(const o3_plan_t *plan) {
-  const o3_compile_options_t *options = plan->options;
-  if (!options->measure) return NULL;
-  if (options->opt_level < 3)
-    return o3_status_create(O3_STATUS_INVALID_ARGUMENT,
-                            "measuring sparse formats needs opt level 3, it is %d", options->opt_level);
-  return o3_measure_check(plan->target);
+/* On a GPU and below level 3 nobody looks at zeros: what would be ignored is refused. */
+static o3_status_t check_sparse(o3_arena_t *arena, const o3_plan_t *plan) {
+  const char *wish;
+  O3_TRY(sparse_wish(arena, plan->options, &wish));
+  if (!wish) return NULL;
+  if (plan->target->emit_ptx && !plan->options->measure)
+    return o3_status_create(O3_STATUS_UNSUPPORTED, "%s: target '%s' computes sparse weights densely so far",
+                            wish, plan->target->name);
+  if (plan->options->opt_level < 3)
+    return o3_status_create(O3_STATUS_INVALID_ARGUMENT, "%s needs opt level 3, it is %d", wish,
+                            plan->options->opt_level);
+  return plan->options->measure ? o3_measure_check(plan->target) : NULL;
 }
 
-/* Nothing would come of it, which a user who asks for a format should know. */
-static o3_status_t check_sparse_on_gpu(const o3_plan_t *plan) {
-  const char *format = plan->options->sparse_format;
-  if (!plan->target->emit_ptx || !format || !strcmp(format, "auto") || !strcmp(format, "dense")) return NULL;
-  return o3_status_create(O3_STATUS_UNSUPPORTED,
-                          "sparse format '%s': target '%s' computes sparse weights densely so far", format,
-                          plan->target->name);
+static o3_status_t refuse_wish(const o3_plan_t *plan, const char *wish, const char *stages) {
+  bool early = plan->last < O3_STAGE_REWRITE;
+  return o3_status_create(O3_STATUS_INVALID_ARGUMENT, "%s needs %s, the %s to run is '%s'", wish, stages,
+                          early ? "last" : "first", o3_stage_name(early ? plan->last : plan->first));
+}
+
+o3_status_t o3_plan_check_wishes(o3_arena_t *arena, const o3_plan_t *plan) {
+  const char *wish;
+  O3_TRY(sparse_wish(arena, plan->options, &wish));
+  if (wish && (plan->first > O3_STAGE_REWRITE || plan->last < O3_STAGE_REWRITE))
+    return refuse_wish(plan, wish, "stage 'rewrite'");
+  if (plan->options->explain && (plan->first > O3_STAGE_SCHEDULE || plan->last < O3_STAGE_REWRITE))
+    return refuse_wish(plan, "an explanation",
+                       "a stage of 'rewrite' to 'schedule', where the choices are made");
+  return NULL;
 }
 
 static o3_status_t plan_precision(o3_plan_t *plan) {
@@ -195,7 +208,6 @@ static o3_status_t plan_target(o3_plan_t *plan) {
     return o3_status_create(O3_STATUS_INVALID_ARGUMENT, "%d threads: 0 or more are needed", options->threads);
   O3_TRY(o3_target_find(options->target ? options->target : o3_target_at(0)->name, &plan->target));
   O3_TRY(plan_precision(plan));
-  O3_TRY(check_sparse_on_gpu(plan));
   if (options->hardware) O3_TRY(check_hardware(plan->target));
   O3_TRY(o3_sparse_format_check(options->sparse_format ? options->sparse_format : "auto"));
   plan->prefix = options->symbol_prefix ? options->symbol_prefix : "o3";
@@ -234,8 +246,7 @@ static o3_status_t check_codes(const o3_plan_t *plan) {
 o3_status_t o3_plan_make(o3_arena_t *arena, const o3_compile_options_t *options, o3_plan_t *plan) {
   *plan = (o3_plan_t){.options = options};
   O3_TRY(plan_target(plan));
-  O3_TRY(check_sparse_level(options));
-  O3_TRY(check_measure(plan));
+  O3_TRY(check_sparse(arena, plan));
   O3_TRY(plan_model(arena, plan));
   O3_TRY(plan_stages(plan));
   O3_TRY(plan_output(arena, plan));

@@ -99,10 +99,11 @@ def pack_job(opset, points, levels, target, seed, folder):
 
 
 def pack(folder, target, levels, labels, seed):
+    import numeric_rows
     import run_numeric
 
     os.makedirs(folder, exist_ok=True)
-    points = [point for point in run_numeric.all_points() if not labels or any(part in point.label() for part in labels)]
+    points = [point for point in numeric_rows.all_points() if not labels or any(part in point.label() for part in labels)]
     print(f"gpu: {len(points)} points for {target}, O3_SEED={seed}", flush=True)
     failed = []
     for opset, members in run_numeric.chunks(points):

@@ -20,21 +20,15 @@ from onnx import TensorProto, helper
 import o3_model
 from numeric_compare import difference
 from numeric_row import DTYPES, NONE, TOLERANCES, is_constant, is_float
+from numeric_rows import LEVELS, levels_of
 
 NUMBERS = {name: o3_model.NUMBERS[np.dtype(dtype)] for name, dtype in DTYPES.items()}
 NAMES = {np.dtype(dtype): name for name, dtype in DTYPES.items()}
 IR_VERSION = 10
 DEFAULT_OPSET = 20
-LEVELS = (0, 1, 2, 3)
-# A row meets every level at least once: static shapes leave out O2, symbolic ones O1.
-LEVELS_OF = {False: (0, 1, 3), True: (0, 2, 3)}
 # Winograd convolutions, which O3 alone makes: 4 to 8 times the error of direct ones.
 WINOGRAD_FACTOR = 8
 WIDER = {TensorProto.FLOAT16: TensorProto.FLOAT, TensorProto.BFLOAT16: TensorProto.FLOAT}
-
-
-def levels_of(point):
-    return LEVELS_OF[bool(point.symbolic)]
 
 
 def tolerance_factor(point, level):

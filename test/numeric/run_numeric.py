@@ -12,7 +12,6 @@ one static size or symbolic dimensions) at one level.
 
 import argparse
 import collections
-import importlib
 import multiprocessing.connection
 import os
 import pickle
@@ -26,27 +25,13 @@ import time
 import channel_cases
 import guard_cases
 import numeric_job
-import numeric_row
+import numeric_rows
 import sparse_auto_cases
 import sparse_cases
 import winograd_cases
 
-FAMILIES = ("elementwise", "product", "window", "movement", "network", "control", "vision", "legacy")
 STATIC_POINTS, SYMBOLIC_POINTS = 48, 12  # in one model
 JOB_SECONDS = 240
-
-
-def all_points():
-    for family in FAMILIES:
-        start = len(numeric_row.TABLE)
-        importlib.import_module(f"rows_{family}")
-        for row in numeric_row.TABLE[start:]:
-            row.source = family
-    points = [point for row in numeric_row.TABLE for point in numeric_row.points_of(row)]
-    twice = [label for label, count in collections.Counter(point.label() for point in points).items() if count > 1]
-    if twice:
-        raise ValueError(f"rows that say the same: {sorted(set(label.rsplit(' ', 1)[0] for label in twice))}")
-    return points
 
 
 def chunks(points):
@@ -129,7 +114,7 @@ def take_results(worker, results):
     if found is None:
         if len(points) > 1:
             return [points[:len(points) // 2], points[len(points) // 2:]]
-        results.update({(points[0].label(), level): why for level in numeric_job.levels_of(points[0])})
+        results.update({(points[0].label(), level): why for level in numeric_rows.levels_of(points[0])})
         return []
     again = {key[0] for key, what in found.items() if isinstance(what, tuple)}
     results.update({key: what for key, what in found.items() if key[0] not in again})
@@ -158,7 +143,7 @@ def report(results, file):
 
 def main():
     options = arguments()
-    points = [point for point in all_points() if not options.labels or any(part in point.label() for part in options.labels)]
+    points = [point for point in numeric_rows.all_points() if not options.labels or any(part in point.label() for part in options.labels)]
     if options.list:
         print("\n".join(point.label() for point in points))
         return 0

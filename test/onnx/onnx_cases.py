@@ -67,6 +67,24 @@ def all_cases(folder, scratch):
     return cases
 
 
+def is_expanded(case):
+    """Whether the model is another case's op, a function, written out in the ops of its body."""
+    return "_expanded" in case.name
+
+
+def ops_of(model):
+    """The op types in a model file, those in branches and loops too."""
+    import onnx
+
+    def walk(nodes):
+        for node in nodes:
+            yield node.op_type
+            for attribute in node.attribute:
+                yield from walk(attribute.g.node)
+
+    return set(walk(onnx.load(model, load_external_data=False).graph.node))
+
+
 def light_data_write(case):
     """Writes the data set of a light model as ONNX's runner does."""
     import numpy as np

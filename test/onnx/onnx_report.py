@@ -1,9 +1,10 @@
 """What a run over the test data came to, as text: a summary, the failures by op, and docs/onnx-support.md."""
 
 import collections
-import functools
 import os
 import re
+
+import onnx_cases
 
 # Statuses from best to worst: a case's is the worst of its levels'.
 STATUSES = ("passed", "refused", "run", "wrong", "error", "timeout", "crash")
@@ -21,14 +22,6 @@ def reason_of(case, text):
         text = f"{node['op']}: {node['why']}"
     text = re.sub(r"/[\w./+-]*/", "", text)
     return re.sub(r"'[^']*'", "'...'", text)[:160]
-
-
-@functools.lru_cache(maxsize=None)
-def ops_of(model):
-    """The op types in a model file's graph."""
-    import onnx
-
-    return tuple(dict.fromkeys(node.op_type for node in onnx.load(model, load_external_data=False).graph.node))
 
 
 class Report:
@@ -79,7 +72,7 @@ class Report:
         bad = [name for name, result in self.worst.items() if result[0] not in ("passed", "refused")]
         by_op = collections.defaultdict(list)
         for name in sorted(bad):
-            by_op[" ".join(ops_of(self.cases[name].model)[:6])].append(name)
+            by_op[" ".join(sorted(onnx_cases.ops_of(self.cases[name].model))[:6])].append(name)
         text = [self.summary(), ""]
         for op, names in sorted(by_op.items(), key=lambda item: (-len(item[1]), item[0])):
             text.append(f"## {op} ({len(names)})")
@@ -107,11 +100,12 @@ class Report:
 
 PAGE = """# What of ONNX is supported
 
-Written by `test/onnx/run_onnx.py --update`, which compiles every case of ONNX 1.22.0's backend test data at O0
-and at O1 (*real*, whole networks, at O1 only), runs it and compares the outputs (rtol 1e-3, atol 1e-7, or what
-the case says). A case passes when both levels pass; [test/onnx/passing.txt](../test/onnx/passing.txt) lists those
-that do, and `make check` fails when one of them no longer does. *Refused* are those for which `o3c` says that it
-does not support the model; *failed* are wrong outputs, run-time errors, internal errors, crashes and timeouts.
+Written by `test/onnx/run_onnx.py --update`, which compiles every case of ONNX 1.22.0's backend test data at O0 and O3
+(whole networks at O1, functions written out in small ops at O3; [testing.md](testing.md#onnx) says why), runs it and
+compares the outputs (rtol 1e-3, atol 1e-7, or what the case says). A case passes when all its levels do;
+[test/onnx/passing.txt](../test/onnx/passing.txt) lists those that do, and `make check` fails when one of them no
+longer does. *Refused* are those for which `o3c` says that it does not support the model; *failed* are wrong outputs,
+run-time errors, internal errors, crashes and timeouts.
 
 | cases | all | passed | refused | failed |
 |-|-:|-:|-:|-:|

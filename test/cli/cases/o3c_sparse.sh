@@ -75,3 +75,14 @@ run 1 "$O3C" net.onnx -q -O2 --measure
 err_is "o3c: error: measuring sparse formats needs opt level 3, it is 2"
 run 1 "$O3C" net.onnx -q -O3 --measure --target sm_90
 err_is "o3c: error: target 'sm_90' is a GPU: measuring is for CPUs so far"
+
+# What would be ignored is refused: on a GPU, and where the stages that decide are not run.
+run 1 "$O3C" net.onnx -q -O3 --target hopper --report r.json -o e.so
+err_is "o3c: error: a report on sparse weights: target 'hopper' computes sparse weights densely so far"
+run 1 "$O3C" net.onnx -q -O3 --stop-after normalize --sparse-format csr -o e.mlir
+err_is "o3c: error: sparse format 'csr' needs stage 'rewrite', the last to run is 'normalize'"
+run 0 "$O3C" net.onnx -q -O3 --stop-after lower -o lowered.mlir
+run 1 "$O3C" lowered.mlir -q -O3 --report r.json -o e.so
+err_is "o3c: error: a report on sparse weights needs stage 'rewrite', the first to run is 'fuse'"
+run 1 "$O3C" net.onnx -q --stop-after normalize --explain -o e.mlir
+err_has "an explanation needs a stage of 'rewrite' to 'schedule', where the choices are made, the last to run is"

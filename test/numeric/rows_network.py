@@ -48,6 +48,21 @@ R("""t = Transpose <perm=[0,1,3,2]> (x1) s = MatMul(x0, t) d = Div(s, x4) m = Ad
 R("""t = Transpose <perm=[0,1,3,2]> (x1) s = MatMul(x0, t) m = Where(x3, s, x4) p = Softmax <axis=-1> (m)
      y0 = MatMul(p, x2)""", ["B,H,S,8", "B,H,T,8", "B,H,T,V", T("S,T", dtype="bool"), C(-np.inf, "f32")], KEYS, F32,
   lambda q, k, v, m, low: softmax(np.where(m, q @ k.swapaxes(-1, -2), low)) @ v, _tol=64)
+# Masks that hide whole blocks of keys, at first, at last and in between, and a row as a whole: by a constant in place of
+# scores, the lowest number as exporters have it, and by one that is added.
+HIDDEN = np.triu(np.ones((150, 300), bool), 20)
+HIDDEN[130:, :140] = HIDDEN[7] = True
+LOWEST = float(np.finfo(np.float32).min)
+for low in (-np.inf, LOWEST):
+    R("s = MatMul(x0, x1) m = Where(x3, x4, s) p = Softmax <axis=-1> (m) y0 = MatMul(p, x2)",
+      ["B,150,8", "B,8,300", "B,300,V", C(HIDDEN, "bool"), C(low, "f32")], [(2, 17)], F32,
+      lambda q, k, v, m, c: softmax(np.where(m, c, q @ k)) @ v, _opset=13, _tol=64)
+R("s = MatMul(x0, x1) m = Where(x3, s, x4) p = Softmax <axis=-1> (m) y0 = MatMul(p, x2)",
+  ["B,150,8", "B,8,300", "B,300,V", C(~HIDDEN, "bool"), C(LOWEST, "f32")], [(1, 33)], F32,
+  lambda q, k, v, m, c: softmax(np.where(m, q @ k, c)) @ v, _opset=13, _tol=64)
+R("s = MatMul(x0, x1) m = Add(s, x3) p = Softmax <axis=-1> (m) y0 = MatMul(p, x2)",
+  ["B,150,8", "B,8,300", "B,300,V", C(np.where(HIDDEN, -np.inf, 0.5), "f32")], [(2, 17)], F32,
+  lambda q, k, v, m: softmax(q @ k + m) @ v, _opset=13, _tol=64)
 R("""s = MatMul(x0, x1) h = ReduceMax <axes=[-1],keepdims=1> (s) d = Sub(s, h) e = Exp(d)
      z = ReduceSum <keepdims=1> (e, x3) p = Div(e, z) y0 = MatMul(p, x2)""", ["B,S,8", "B,8,T", "B,T,V", C([-1])],
   [size[:1] + size[2:] for size in KEYS], F32, lambda q, k, v, _: softmax(q @ k) @ v, _opset=13, _tol=64)

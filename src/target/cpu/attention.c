@@ -2,7 +2,7 @@
  *
  *     scf.parallel (batch, heads, queries by 128)   sizes are the schedule's
  *       tile: 128 queries x 128 keys of scores, on the stack
- *       scf.for keys by 128
+ *       scf.for keys by 128, those blocks of which a mask hides all left out (attention_mask.h)
  *         tile = Q K^T                           o3k_f32_gemm_block
  *         scale, masks                           the loops of the ops, on the tile
  *         tile = exp(tile - greatest), ...       o3k_f32_softmax_block
@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "target/cpu/attention_mask.h"
 #include "target/cpu/cpu.h"
 #include "target/cpu/cpu_ir.h"
 #include "target/cpu/gemm_product.h"
@@ -37,6 +38,8 @@ typedef struct attention {
   int to_mixed[O3_IR_MAX_RANK]; /* dim of the first product -> of the second, -1: none */
   int num_sides;
   o3_gemm_side_t sides[MAX_SIDES];
+  bool is_masked; /* the last side is a mask */
+  o3_attention_mask_t mask;
   int64_t queries; /* of a task */
   /* A task's: */
   MlirValue tile, greatest, sums; /* memref on the stack; flat ones */
@@ -116,6 +119,7 @@ static const char *read_sides(attention_t *self, int count, const MlirOperation 
     if (why) return why;
   }
   self->num_sides = count;
+  self->is_masked = count && o3_attention_mask_read(&self->scores, &self->sides[count - 1], &self->mask);
   return NULL;
 }
 
@@ -220,6 +224,15 @@ typedef struct side_loop {
   o3_gemm_side_t *side;
 } side_loop_t;
 
+/* The side's dims at |row| of the task. */
+static void place_side(const attention_t *self, o3_builder_t *b, const o3_gemm_side_t *side, MlirValue row,
+                       o3_loops_frame_t *frame) {
+  const o3_gemm_product_t *p = &self->scores;
+  for (int i = 0; i < p->around.count; ++i)
+    o3_gemm_split_place(p, side, b, p->around.at[i], self->around[i], frame);
+  o3_gemm_split_place(p, side, b, p->rows.at[0], row, frame);
+}
+
 static o3_status_t side_row(o3_builder_t *b, void *context, MlirValue row, const MlirValue *carried,
                             MlirValue *next) {
   const side_loop_t *loop = context;
@@ -228,9 +241,7 @@ static o3_status_t side_row(o3_builder_t *b, void *context, MlirValue row, const
   (void)carried, (void)next;
   o3_loops_frame_t frame = {
       .ranged = loop->side->dims[p->columns.at[0]], .lower = self->key_lower, .upper = self->key_upper};
-  for (int i = 0; i < p->around.count; ++i)
-    o3_gemm_split_place(p, loop->side, b, p->around.at[i], self->around[i], &frame);
-  o3_gemm_split_place(p, loop->side, b, p->rows.at[0], row, &frame);
+  place_side(self, b, loop->side, row, &frame);
   return o3_loops_build(&loop->side->nest, b, &frame);
 }
 
@@ -304,14 +315,12 @@ static o3_status_t mixed_columns(o3_builder_t *b, void *context, MlirValue colum
   return NULL;
 }
 
-static o3_status_t build_block(o3_builder_t *b, void *context, MlirValue key, const MlirValue *carried,
-                               MlirValue *next) {
+/* What the block adds. */
+static o3_status_t build_seen(o3_builder_t *b, void *context, MlirValue *yields) {
   attention_t *self = context;
-  MlirValue end = o3_build2(b, "arith.addi", key, o3_build_index(b, self->shape.columns));
-  (void)carried, (void)next;
-  self->key_lower = key;
-  self->key_upper = o3_build2(b, "arith.minsi", end, self->keys);
-  MlirValue offset = origin(self, b, key), count = o3_build2(b, "arith.subi", self->key_upper, key);
+  MlirValue key = self->key_lower, offset = origin(self, b, key);
+  MlirValue count = o3_build2(b, "arith.subi", self->key_upper, key);
+  (void)yields;
   move_tile(self, &self->score_nest, offset);
   build_scores(self, b);
   for (int i = 0; i < self->num_sides; ++i) O3_TRY(build_side(self, b, &self->sides[i], offset));
@@ -325,6 +334,30 @@ static o3_status_t build_block(o3_builder_t *b, void *context, MlirValue key, co
   return o3_build_for(b, &columns, NULL);
 }
 
+static MlirValue build_is_seen(const attention_t *self, o3_builder_t *b) {
+  const o3_gemm_side_t *side = &self->sides[self->num_sides - 1];
+  o3_loops_frame_t frame = {.ranged = -1};
+  place_side(self, b, side, self->row_lower, &frame);
+  frame.ivs[side->dims[self->scores.columns.at[0]]] = self->key_lower;
+  o3_attention_block_t block = {.ivs = frame.ivs,
+                                .rows = row_count(self, b),
+                                .columns = o3_build2(b, "arith.subi", self->key_upper, self->key_lower),
+                                .greatest = self->greatest};
+  return o3_attention_mask_build(&self->scores, side, &self->mask, b, &block);
+}
+
+static o3_status_t build_block(o3_builder_t *b, void *context, MlirValue key, const MlirValue *carried,
+                               MlirValue *next) {
+  attention_t *self = context;
+  MlirValue end = o3_build2(b, "arith.addi", key, o3_build_index(b, self->shape.columns));
+  (void)carried, (void)next;
+  self->key_lower = key;
+  self->key_upper = o3_build2(b, "arith.minsi", end, self->keys);
+  if (!self->is_masked) return build_seen(b, self, NULL);
+  o3_if_t seen = {.condition = build_is_seen(self, b), .then_body = build_seen, .context = self};
+  return o3_build_if(b, &seen, NULL);
+}
+
 /* ---- A task ---- */
 
 static void flatten(attention_t *self, o3_builder_t *b) {
@@ -335,6 +368,10 @@ static void flatten(attention_t *self, o3_builder_t *b) {
   for (int i = 0; i < self->num_sides; ++i) {
     use_tile(self, &self->sides[i].nest);
     o3_nest_flatten(&self->sides[i].nest, b);
+  }
+  if (self->is_masked) {
+    const o3_nest_t *last = &self->sides[self->num_sides - 1].nest;
+    self->is_masked = !mlirValueEqual(last->operands[self->mask.operand].value, self->tile);
   }
 }
 

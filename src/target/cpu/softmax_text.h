@@ -24,6 +24,18 @@ enum { O3_SOFTMAX_ROWS = 128 };
 /* o3k_f32_clear(S, s, count): count, a multiple of |lanes|, zeros from S[s] on. */
 #define O3_SOFTMAX_CLEAR "o3k_f32_clear"
 
+/* Results i1, of a block of a mask: elements at + r * row + c * column, r < rows, c < columns.
+ *
+ * o3k_mask_sees(memory, at, row, column, rows, columns, flip): whether some byte from the address |memory|
+ * on, 0 or 1, is not |flip| (i8).
+ *
+ * o3k_f32_mask_sees(A, at, row, column, rows, columns): whether some element is not -inf.
+ *
+ * o3k_f32_mask_counts(M, m, rows, hidden): whether exp(hidden - M[m + r]) may be more than 0 in some row. */
+#define O3_SOFTMAX_SEES       "o3k_mask_sees"
+#define O3_SOFTMAX_SEES_ADDED "o3k_f32_mask_sees"
+#define O3_SOFTMAX_COUNTS     "o3k_f32_mask_counts"
+
 /* The module for vectors of |lanes| elements; malloc'ed; NULL when memory is out. */
 char *o3_softmax_text(int lanes);
 

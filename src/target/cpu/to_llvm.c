@@ -4,7 +4,8 @@
  *
  * bf16 is emulated in f32 with integer code for the conversions and f16 likewise with the machine's own:
  * otherwise LLVM would call functions of compiler-rt, which a model is not linked with. Math functions that
- * are instructions become intrinsics, the others calls of libm.
+ * are instructions become intrinsics, the others calls of libm. Booleans lie in memory as bytes of 0 and 1,
+ * and are read and written as such: LLVM vectorises no loop over single bits.
  */
 #include "target/cpu/cpu.h"
 #include "target/cpu/cpu_ir.h"
@@ -47,6 +48,28 @@ static o3_status_t narrow(MlirOperation op, void *context) {
   return NULL;
 }
 
+static bool is_bit(MlirValue value) {
+  MlirType type = mlirValueGetType(value);
+  return mlirTypeIsAInteger(type) && mlirIntegerTypeGetWidth(type) == 1;
+}
+
+static o3_status_t widen_bit(MlirOperation op, void *context) {
+  (void)context;
+  o3_builder_t b = o3_builder_before(op);
+  MlirType i8 = mlirIntegerTypeGet(b.context, 8);
+  if (o3_op_is(op, "llvm.load") && is_bit(mlirOperationGetResult(op, 0))) {
+    MlirValue bit = mlirOperationGetResult(op, 0);
+    MlirValue byte = o3_build1_attrs(&b, "llvm.load", i8, O3_VALUES(mlirOperationGetOperand(op, 0)),
+                                     O3_ATTRS({"alignment", o3_attr_i64(b.context, 1)}));
+    mlirValueReplaceAllUsesOfWith(bit, o3_build1(&b, "llvm.trunc", mlirValueGetType(bit), O3_VALUES(byte)));
+    mlirOperationDestroy(op);
+  } else if (o3_op_is(op, "llvm.store") && is_bit(mlirOperationGetOperand(op, 0))) {
+    MlirValue byte = o3_build1(&b, "llvm.zext", i8, O3_VALUES(mlirOperationGetOperand(op, 0)));
+    mlirOperationSetOperand(op, 0, byte);
+  }
+  return NULL;
+}
+
 o3_status_t o3_cpu_to_llvm(o3_pass_env_t *env, MlirModule module) {
   o3_cpu_load_dialects(env->context);
   O3_TRY(o3_cpu_replace_reshapes(mlirModuleGetOperation(module)));
@@ -59,7 +82,7 @@ o3_status_t o3_cpu_to_llvm(o3_pass_env_t *env, MlirModule module) {
   /* After the last canonicalization, which would undo it. */
   O3_TRY(o3_walk(mlirModuleGetOperation(module), narrow, NULL));
   O3_TRY(o3_cpu_use_intrinsics(mlirModuleGetOperation(module)));
-  return o3_ir_run_pipeline(
+  O3_TRY(o3_ir_run_pipeline(
       module,
       "builtin.module("
       "arith-expand{include-bf16=true},memref-expand,"
@@ -67,5 +90,6 @@ o3_status_t o3_cpu_to_llvm(o3_pass_env_t *env, MlirModule module) {
       "convert-vector-to-llvm,convert-scf-to-cf,"
       "convert-math-to-llvm,convert-math-to-libm,"
       "convert-index-to-llvm,finalize-memref-to-llvm,convert-func-to-llvm,convert-arith-to-llvm,"
-      "convert-cf-to-llvm,convert-ub-to-llvm,reconcile-unrealized-casts,canonicalize,cse)");
+      "convert-cf-to-llvm,convert-ub-to-llvm,reconcile-unrealized-casts,canonicalize,cse)"));
+  return o3_walk(mlirModuleGetOperation(module), widen_bit, NULL);
 }

@@ -19,4 +19,16 @@ module {
     %b = math.asinh %a : f32
     return %b : f32
   }
+  // Booleans are bytes in memory.
+  // CHECK-LABEL: llvm.func @h
+  // CHECK: llvm.load %{{.*}} : !llvm.ptr -> i8
+  // CHECK: llvm.trunc
+  // CHECK: llvm.zext
+  // CHECK: llvm.store %{{.*}} : i8, !llvm.ptr
+  func.func @h(%x: memref<4xi1>, %y: memref<4xi1>, %c: i1, %i: index) {
+    %a = memref.load %x[%i] : memref<4xi1>
+    %b = arith.andi %a, %c : i1
+    memref.store %b, %y[%i] : memref<4xi1>
+    return
+  }
 }

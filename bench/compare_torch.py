@@ -4,7 +4,8 @@
 Each contestant is a CUDA graph that is replayed; its time is the median of the replays. Contestants take turns, in both
 orders, since a card gets slower as it gets warm. Products are compared with torch.matmul (cuBLAS) and, with a bias and
 GELU, with torch._addmm_activation (cublasLt, fused; its GELU is the tanh form); rows and chains with eager mode,
-torch.compile and torch.compile(mode="max-autotune-no-cudagraphs"). --write replaces FILE by the tables.
+torch.compile and torch.compile(mode="max-autotune-no-cudagraphs"); convolutions with cuDNN, its choice by trial. --write
+replaces what FILE has before its networks by the tables.
 """
 import argparse
 import os
@@ -20,6 +21,7 @@ from check_kernels import make_arguments  # noqa: E402
 from gpu_driver import Kernel, replay_time  # noqa: E402
 
 COMPILE_MODES = {"compile": "default", "max-autotune": "max-autotune-no-cudagraphs"}
+NETWORKS = "## Networks\n"  # of FILE: from here on it is written by hand
 # LayerNorm, GELU, then a product: rows, width, columns.
 CHAINS = [(128, 768, 3072), (2048, 1024, 4096), (8192, 1024, 4096), (16384, 4096, 1024)]
 
@@ -77,6 +79,28 @@ def products(folder, lines):
     mean = torch.tensor(logs).log().mean().exp().item()
     lines.append(f"\nThe {len(logs)} products of BERT and ResNet-50: geometric mean {mean:.2f}, worst {min(logs):.2f}.")
     print(lines[-1])
+
+
+def convolutions(folder, lines):
+    """ResNet-50's, with bias, ReLU and, where it has one, the residual; cuDNN's have a bias only."""
+    lines.append("\nThe convolutions of ResNet-50, all of a network together, us:\n")
+    head(lines, "images", "ours", "cuDNN without ReLU and residual", "ratio", "worst of one")
+    for batch in kernel_cases.BATCHES:
+        sums, worst = {"ours": 0.0, "peer": 0.0}, float("inf")
+        for conv, count in kernel_cases.resnet50_convs(batch):
+            case = kernel_cases.conv(conv)
+            tensors = make_arguments(case, 1)
+            image = tensors[0].permute(0, 3, 1, 2)
+            weight = tensors[1].permute(3, 2, 0, 1).contiguous(memory_format=torch.channels_last)
+            pads = 0 if conv.copied else conv.pads[:2]
+            kernel = bound(folder, case.name, tensors)
+            peer = lambda: F.conv2d(image, weight, tensors[2], conv.steps, pads, conv.dilations)
+            times = compare({"peer": peer, "ours": kernel.launch}, 10)
+            for name in sums:
+                sums[name] += count * times[name]
+            worst = min(worst, times["peer"] / times["ours"])
+            kernel.close()
+        line(lines, batch, f"{sums['ours']:.0f}", f"{sums['peer']:.0f}", f"{sums['peer'] / sums['ours']:.2f}", f"{worst:.2f}")
 
 
 def copy_rate():
@@ -163,13 +187,17 @@ def main():
              f"One {torch.cuda.get_device_name()}, fp16, CUDA graphs; written by bench/compare_torch.py, which says how.",
              ""]
     with torch.no_grad():
+        torch.backends.cudnn.benchmark = True
         products(options.folder, lines)
+        convolutions(options.folder, lines)
         rows(options.folder, lines)
         chains(options.folder, lines)
         attentions(options.folder, lines)
     if options.write:
+        with open(options.write, encoding="utf-8") as file:
+            networks = file.read().partition(NETWORKS)[2]
         with open(options.write, "w", encoding="utf-8") as file:
-            file.write("\n".join(lines) + "\n")
+            file.write("\n".join(lines) + "\n\n" + NETWORKS + networks)
     return 0
 
 

@@ -181,8 +181,9 @@ void *o3rt_gpu_error_word(o3rt_session_t *session);
 void o3rt_gpu_to_host(o3rt_session_t *session, void *host, const void *device, int64_t bytes);
 void o3rt_gpu_to_device(o3rt_session_t *session, void *device, const void *host, int64_t bytes);
 /* Encodes a 128-byte tensor map over |device| at |map|. |spec|: CUtensorMapDataType, rank, bytes of swizzle,
- * then rank sizes (elements, contiguous one first), rank strides (bytes; the first is not used), rank sizes
- * of the box. */
+ * 1 for a map of windows (im2col) or 0, then rank sizes (elements, contiguous one first), rank strides
+ * (bytes; the first is not used), rank sizes of the box; of windows, whose rank is 4, the first two of them,
+ * and then pairs for the second and third dimension: lower corner, upper corner, steps. */
 void o3rt_gpu_tensor_map(o3rt_session_t *session, void *map, const void *device, const int64_t *spec);
 /* Launches kernel number |kernel|. |words|: 3 sizes of the grid, 3 of a block, bytes of dynamic shared
  * memory, blocks of a cluster along x, 1 if the kernel waits for those before it by itself (programmatic

@@ -266,8 +266,9 @@ static bool has_type_of_seed(const grower_t *self, const o3_dep_node_t *root) {
   return mlirTypeEqual(result_type(root), result_type(self->seed));
 }
 
-/* The ops from what the sums start at to |root|. */
-static const char *refuse_conversion(grower_t *self, const o3_dep_node_t *root, const bool *needed) {
+/* The ops from what the sums start at to |root|, of those from number |first|. */
+static const char *refuse_conversion(grower_t *self, int first, const o3_dep_node_t *root,
+                                     const bool *needed) {
   const o3_machine_t *machine = self->groups->machine;
   const o3_dep_graph_t *graph = self->groups->graph;
   MlirOperation ops[MAX_CONVERTED];
@@ -277,8 +278,8 @@ static const char *refuse_conversion(grower_t *self, const o3_dep_node_t *root, 
   const o3_dep_node_t *start =
       o3_dep_producer(graph, mlirOperationGetOperand(product->op, product->num_inputs));
   if (start && start->kind != O3_DEP_EMPTY) ops[count++] = start->op;
-  for (int i = self->seed->index; i <= root->index; ++i) {
-    if (!needed[i]) continue;
+  for (int i = first; i <= root->index; ++i) {
+    if (!needed[i] || &graph->nodes[i] == start) continue;
     if (count == MAX_CONVERTED) return "too many ops follow the product";
     ops[count++] = graph->nodes[i].op;
   }
@@ -287,10 +288,21 @@ static const char *refuse_conversion(grower_t *self, const o3_dep_node_t *root, 
 
 /* The product lies in the result's memory until it is finished, unless a kernel keeps its sums elsewhere. */
 static const char *refuse_contraction_root(grower_t *self, const o3_dep_node_t *root, const bool *needed) {
-  return has_type_of_seed(self, root) ? NULL : refuse_conversion(self, root, needed);
+  return has_type_of_seed(self, root) ? NULL : refuse_conversion(self, self->seed->index, root, needed);
+}
+
+/* What a product's kernel gives in a narrower type is less to read than the product itself. */
+static bool narrows_product(const grower_t *self, const o3_dep_node_t *node) {
+  if (node->generic->num_inputs != 1) return false;
+  const o3_dep_node_t *from = o3_dep_producer(self->groups->graph, mlirOperationGetOperand(node->op, 0));
+  MlirType to = o3_type_element(result_type(node));
+  return from && from->kind == O3_DEP_CONTRACTION &&
+         o3_type_bits(to) < o3_type_bits(o3_type_element(result_type(from)));
 }
 
 static bool joins_as_operand(grower_t *self, const o3_dep_node_t *node) {
+  if (narrows_product(self, node))
+    return refuse(self, node, "its product's kernel gives it, which is less to read");
   for (int u = 0; u < node->num_users; ++u) {
     const o3_dep_node_t *user = node->users[u];
     if (user == self->seed) return refuse(self, node, "the product reads its input several times");
@@ -317,17 +329,39 @@ static bool take_initial_value(grower_t *self) {
   return fits;
 }
 
+/* Whether a kernel that keeps sums elsewhere takes the group as it is. */
+static bool has_own_sums(grower_t *self, const o3_dep_node_t *root) {
+  return self->groups->machine->kernels->refuse_conversion && !refuse_conversion(self, 0, root, self->inside);
+}
+
 /* An input with a border that only the product reads is not made: the kernel knows where the image ends. */
-static void take_padding(grower_t *self) {
+static void take_padding(grower_t *self, const o3_dep_node_t *root) {
   const o3_kernel_support_t *kernels = self->groups->machine->kernels;
   o3_dep_node_t *node = o3_dep_producer(self->groups->graph, mlirOperationGetOperand(self->seed->op, 0));
   /* Operand 0 of a product that reads its inputs in its body is what the sums start at, which is inside. */
-  bool fits = node && kernels->refuse_padding && node->kind == O3_DEP_MAP && node->num_users == 1 &&
+  bool taken = !kernels->refuse_conversion || has_own_sums(self, root);
+  bool fits = node && taken && kernels->refuse_padding && node->kind == O3_DEP_MAP && node->num_users == 1 &&
               !node->captured && !self->groups->owner[node->index] && !self->inside[node->index];
   if (!fits) return;
   const char *why = kernels->refuse_padding(self->seed->op, node->op);
   self->inside[node->index] =
       why ? refuse(self, node, why) : accept(self, node, "border of the input, which is not copied");
+}
+
+/* Elementwise inputs, of which a kernel that keeps sums elsewhere is asked for each. */
+static void grow_operands(grower_t *self, const o3_dep_node_t *root) {
+  if (!has_own_sums(self, root)) {
+    grow_backward(self, root, joins_as_operand);
+    return;
+  }
+  for (int i = root->index - 1; i >= 0; --i) {
+    const o3_dep_node_t *node = &self->groups->graph->nodes[i];
+    if (!is_inner_operand(self, node) || !may_join(self, root, node) || !joins_as_operand(self, node))
+      continue;
+    self->inside[i] = true;
+    const char *why = refuse_conversion(self, 0, root, self->inside);
+    if (why) self->inside[i] = refuse(self, node, why);
+  }
 }
 
 static o3_status_t group_contraction(grower_t *self, o3_dep_node_t *seed) {
@@ -336,8 +370,8 @@ static o3_status_t group_contraction(grower_t *self, o3_dep_node_t *seed) {
   grow_forward(self, seed, "product", joins_contraction);
   O3_TRY(choose_root(self, refuse_contraction_root, &root));
   if (!root || !take_initial_value(self)) return NULL;
-  take_padding(self);
-  if (has_type_of_seed(self, root)) grow_backward(self, root, joins_as_operand);
+  take_padding(self, root);
+  grow_operands(self, root);
   return finish(self, O3_GROUP_CONTRACTION, root);
 }
 

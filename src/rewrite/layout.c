@@ -6,6 +6,9 @@
  * o3.matmul_packed; ops between them follow the layout, and conversions are left only where a plain value is
  * needed. Ops inside of loops and branches stay plain.
  *
+ * On targets with channels last, convolutions in half precision are o3.conv_last or o3.depthwise_last, and
+ * products stay as they are.
+ *
  *     %y = "o3.conv"(%x, %w)         %p = pad, reshape, transpose of %x      (not for an %x that is blocked)
  *     %z = "o3.max"(%y, %zero)  =>   %b = "o3.conv_blocked"(%p, %w')
  *                                    %c = "o3.max"(%b, %zero)
@@ -53,10 +56,12 @@ o3_status_t o3_rewrite_layout(o3_pass_env_t *env, MlirModule module) {
   MlirOperation main = o3_module_func(module, "main");
   if (mlirOperationIsNull(main))
     return o3_status_create(O3_STATUS_INVALID_MODEL, "the module has no function @main");
-  if (!env->machine->kernels->channel_blocks) return NULL;
+  const o3_kernel_support_t *kernels = env->machine->kernels;
+  if (!kernels->channel_blocks && !kernels->channels_last) return NULL;
   o3_layout_t self = {.env = env,
                       .context = env->context,
                       .num_symbols = count_symbols(main),
+                      .last = kernels->channels_last,
                       .blocked = o3_ptr_map_create(env->arena),
                       .narrow = o3_ptr_map_create(env->arena),
                       .choices = o3_ptr_vec(env->arena)};

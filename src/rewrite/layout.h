@@ -5,6 +5,9 @@
  * finite numbers that no result depends on. Nothing is undone later: a rule builds the blocked value and the
  * plain one from it, and whoever reads the plain value asks for the blocked one first; plain values that
  * nobody reads are removed by simplify.
+ *
+ * For targets with channels last (o3_kernel_support_t) the only block has all channels, as many as the next
+ * multiple of 8: N x 1 x H x W x C.
  */
 #ifndef O3_REWRITE_LAYOUT_H
 #define O3_REWRITE_LAYOUT_H
@@ -15,7 +18,7 @@
 #include "ir/build.h"
 #include "ir/pass.h"
 
-enum { O3_LAYOUT_LANES = 16 };
+enum { O3_LAYOUT_LANES = 16, O3_LAYOUT_LAST_UNIT = 8 };
 
 typedef struct o3_layout {
   o3_pass_env_t *env;
@@ -25,6 +28,7 @@ typedef struct o3_layout {
   o3_ptr_map_t *blocked; /* plain value -> blocked value, of 16 lanes */
   o3_ptr_map_t *narrow;  /* plain value -> blocked value, of all its channels where they are fewer */
   o3_ptr_vec_t choices;  /* attributes [node, how its convolution is computed and why] */
+  bool last;             /* channels last: one block of all channels, their number a multiple of 8 */
   bool failed;           /* memory ran out */
   o3_status_t status;    /* why a rule failed; NULL when none did */
 } o3_layout_t;
@@ -47,6 +51,10 @@ MlirValue o3_layout_cut(o3_layout_t *self, MlirValue value, int axis, int64_t st
 /* Whether the value is made of constants alone: what folding computes. */
 bool o3_layout_is_constant(MlirValue value);
 bool o3_layout_is_f32(MlirValue value);
+/* Whether products on blocks take elements of the type: f32; half precision for channels last. */
+bool o3_layout_has_products(const o3_layout_t *self, MlirValue value);
+/* Whether values of the type may be blocked: the same, and f32. */
+bool o3_layout_has_blocks(const o3_layout_t *self, MlirValue value);
 /* A size that is constant, or -1. */
 int64_t o3_layout_size(const o3_shape_t *shape, int dim);
 static inline int64_t o3_layout_round_up(int64_t value, int64_t to) { return (value + to - 1) / to * to; }
@@ -64,7 +72,12 @@ MlirValue o3_layout_pack_operand(o3_layout_t *self, MlirValue plain, int64_t cha
 /* The plain value, of |shape|, that |blocked| stands for; noted as such. */
 MlirValue o3_layout_unpack(o3_layout_t *self, MlirValue blocked, const o3_shape_t *shape);
 /* The blocked shape of a plain one. */
-void o3_layout_blocked_shape(MlirContext context, const o3_shape_t *plain, o3_shape_t *blocked);
+void o3_layout_blocked_shape(const o3_layout_t *self, const o3_shape_t *plain, o3_shape_t *blocked);
+/* Of the blocks that |channels| are in. */
+int64_t o3_layout_lanes(const o3_layout_t *self, int64_t channels);
+/* Channels last: |plain| packed with a border of |pads|, begins then ends, for one reader; null when it is
+ * blocked already. */
+MlirValue o3_layout_pack_padded(o3_layout_t *self, MlirValue plain, const int64_t pads[4]);
 
 /* ---- Winograd ---- */
 
@@ -79,6 +92,7 @@ MlirValue o3_layout_conv(o3_layout_t *self, MlirOperation op);
 MlirValue o3_layout_conv_transpose(o3_layout_t *self, MlirOperation op);
 MlirValue o3_layout_matmul(o3_layout_t *self, MlirOperation op);
 MlirValue o3_layout_pool(o3_layout_t *self, MlirOperation op);
+MlirValue o3_layout_cast(o3_layout_t *self, MlirOperation op);
 MlirValue o3_layout_elementwise(o3_layout_t *self, MlirOperation op);
 MlirValue o3_layout_divide(o3_layout_t *self, MlirOperation op);
 MlirValue o3_layout_reduce(o3_layout_t *self, MlirOperation op);

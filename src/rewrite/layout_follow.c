@@ -3,7 +3,7 @@
 
 #include "rewrite/layout.h"
 
-enum { LANES = O3_LAYOUT_LANES, MAX_OPERANDS = 64, MAX_ATTRS = 16 };
+enum { MAX_OPERANDS = 64, MAX_ATTRS = 16 };
 
 /* ---- Helpers ---- */
 
@@ -43,7 +43,7 @@ static MlirValue rebuild(o3_layout_t *self, MlirOperation op, const o3_shape_t *
   o3_shape_t blocked;
   o3_attr_t attrs[MAX_ATTRS];
   int count = copy_attrs(op, num_own, own, attrs);
-  o3_layout_blocked_shape(self->context, shape, &blocked);
+  o3_layout_blocked_shape(self, shape, &blocked);
   MlirValue made = o3_layout_op(self, o3_op_name(op).data, &blocked, result_element(op), num_operands,
                                 operands, count, attrs);
   return o3_layout_unpack(self, made, shape);
@@ -68,13 +68,21 @@ static MlirValue elementwise(o3_layout_t *self, MlirOperation op, int filled) {
 
 MlirValue o3_layout_elementwise(o3_layout_t *self, MlirOperation op) { return elementwise(self, op, -1); }
 
+/* Between f32 and half precision, which is what channels last come with. */
+MlirValue o3_layout_cast(o3_layout_t *self, MlirOperation op) {
+  bool fits = self->last && o3_layout_has_blocks(self, mlirOperationGetOperand(op, 0)) &&
+              o3_layout_has_blocks(self, mlirOperationGetResult(op, 0));
+  return fits ? elementwise(self, op, -1) : (MlirValue){0};
+}
+
 /* Divisors are constants or have no channels: lanes beyond the last channel are not divided by zero. */
 MlirValue o3_layout_divide(o3_layout_t *self, MlirOperation op) {
   o3_shape_t shape;
   MlirValue divisor = mlirOperationGetOperand(op, 1);
   if (!o3_layout_shape(divisor, &shape)) return (MlirValue){0};
   bool shared = shape.rank < 3 || o3_layout_size(&shape, shape.rank - 3) == 1;
-  if (!o3_layout_is_f32(divisor) || !(shared || o3_layout_is_constant(divisor))) return (MlirValue){0};
+  if (!o3_layout_has_blocks(self, divisor) || !(shared || o3_layout_is_constant(divisor)))
+    return (MlirValue){0};
   return elementwise(self, op, 1);
 }
 
@@ -93,10 +101,27 @@ static MlirAttribute with_lanes(o3_layout_t *self, MlirOperation op, const char 
   return o3_attr_ints(self->context, 3, values);
 }
 
+/* Small windows of maxima, which need no border: it changes nothing. */
+static MlirValue max_pool_last(o3_layout_t *self, MlirOperation op, MlirValue x, const o3_shape_t *shape) {
+  enum { TAPS = 25 };
+  int64_t kernel[2];
+  bool small = o3_op_ints(op, "kernel", kernel, 2) == 2 && kernel[0] * kernel[1] <= TAPS;
+  if (!small || !o3_op_is(op, "o3.max_pool") || !o3_layout_has_blocks(self, x)) return (MlirValue){0};
+  o3_shape_t blocked;
+  o3_layout_blocked_shape(self, shape, &blocked);
+  MlirValue made =
+      o3_layout_op(self, "o3.max_pool_last", &blocked, result_element(op), 1, &x,
+                   O3_ATTRS({"kernel", o3_op_attr(op, "kernel")}, {"strides", o3_op_attr(op, "strides")},
+                            {"dilations", o3_op_attr(op, "dilations")}, {"pads", o3_op_attr(op, "pads")}));
+  return o3_layout_unpack(self, made, shape);
+}
+
 MlirValue o3_layout_pool(o3_layout_t *self, MlirOperation op) {
   o3_shape_t shape;
   MlirValue x = o3_layout_find(self, mlirOperationGetOperand(op, 0));
   if (mlirValueIsNull(x) || !read_image(mlirOperationGetResult(op, 0), &shape)) return (MlirValue){0};
+  MlirValue last = self->last ? max_pool_last(self, op, x, &shape) : (MlirValue){0};
+  if (!mlirValueIsNull(last)) return last;
   const o3_attr_t own[] = {{"kernel", with_lanes(self, op, "kernel", 1)},
                            {"strides", with_lanes(self, op, "strides", 1)},
                            {"dilations", with_lanes(self, op, "dilations", 1)},
@@ -126,6 +151,14 @@ MlirValue o3_layout_reduce(o3_layout_t *self, MlirOperation op) {
 
 /* ---- Moving data ---- */
 
+/* What channels are joined and cut at: blocks, of which the last one may have less; or units of a block. */
+static int64_t channel_unit(const o3_layout_t *self) {
+  return self->last ? O3_LAYOUT_LAST_UNIT : O3_LAYOUT_LANES;
+}
+
+/* The dimension of a blocked value that channels are joined and cut along. */
+static int64_t channel_axis(const o3_layout_t *self) { return self->last ? 4 : 1; }
+
 /* Along channels all parts but the last must be whole blocks. */
 MlirValue o3_layout_concat(o3_layout_t *self, MlirOperation op) {
   o3_shape_t shape, part;
@@ -136,39 +169,44 @@ MlirValue o3_layout_concat(o3_layout_t *self, MlirOperation op) {
   if (!read_image(mlirOperationGetResult(op, 0), &shape)) return (MlirValue){0};
   for (int i = 0; i < count; ++i) {
     MlirValue operand = mlirOperationGetOperand(op, i);
-    if (!o3_layout_is_f32(operand) || !read_image(operand, &part)) return (MlirValue){0};
-    if (axis == 1 && i + 1 < count && o3_layout_size(&part, 1) % LANES != 0) return (MlirValue){0};
+    if (!o3_layout_has_blocks(self, operand) || !read_image(operand, &part)) return (MlirValue){0};
+    if (axis == 1 && i + 1 < count && o3_layout_size(&part, 1) % channel_unit(self) != 0)
+      return (MlirValue){0};
   }
   for (int i = 0; i < count; ++i) operands[i] = o3_layout_pack(self, mlirOperationGetOperand(op, i), false);
-  return rebuild(self, op, &shape, count, operands, 0, NULL);
+  const o3_attr_t own[] = {{"dim", o3_attr_i64(self->context, axis == 1 ? channel_axis(self) : axis)}};
+  return rebuild(self, op, &shape, count, operands, 1, own);
 }
 
 /* Channels are cut at whole blocks, or at the end. */
 static bool cuts_blocks(o3_layout_t *self, MlirOperation op, const o3_shape_t *x, const o3_shape_t *y,
-                        o3_shape_t *starts) {
-  int64_t axes[O3_IR_MAX_RANK], steps[O3_IR_MAX_RANK], start;
+                        o3_shape_t *starts, int64_t axes[O3_IR_MAX_RANK]) {
+  int64_t steps[O3_IR_MAX_RANK], start, unit = channel_unit(self);
   int count = o3_op_ints(op, "axes", axes, O3_IR_MAX_RANK);
   if (o3_op_ints(op, "steps", steps, O3_IR_MAX_RANK) != count) return false;
   o3_shape_from_attr(o3_op_attr(op, "starts"), starts);
   for (int i = 0; i < count; ++i) {
     if (axes[i] != 1) continue;
-    if (steps[i] != 1 || !o3_expr_is_const(starts->dims[i], &start) || start % LANES != 0) return false;
+    if (steps[i] != 1 || !o3_expr_is_const(starts->dims[i], &start) || start % unit != 0) return false;
     int64_t size = o3_layout_size(y, 1);
-    if (size % LANES != 0 && start + size != o3_layout_size(x, 1)) return false;
-    starts->dims[i] = o3_expr_const(self->context, start / LANES);
+    if (size % unit != 0 && start + size != o3_layout_size(x, 1)) return false;
+    starts->dims[i] = o3_expr_const(self->context, self->last ? start : start / unit);
+    axes[i] = channel_axis(self);
   }
   return true;
 }
 
 MlirValue o3_layout_slice(o3_layout_t *self, MlirOperation op) {
   o3_shape_t x_shape, shape, starts;
+  int64_t axes[O3_IR_MAX_RANK];
   MlirValue plain = mlirOperationGetOperand(op, 0), x = o3_layout_find(self, plain);
   bool fits = !mlirValueIsNull(x) && read_image(plain, &x_shape) &&
               read_image(mlirOperationGetResult(op, 0), &shape) &&
-              cuts_blocks(self, op, &x_shape, &shape, &starts);
+              cuts_blocks(self, op, &x_shape, &shape, &starts, axes);
   if (!fits) return (MlirValue){0};
-  const o3_attr_t own[] = {{"starts", o3_shape_attr(self->context, &starts, self->num_symbols)}};
-  return rebuild(self, op, &shape, 1, &x, 1, own);
+  const o3_attr_t own[] = {{"axes", o3_attr_ints(self->context, starts.rank, axes)},
+                           {"starts", o3_shape_attr(self->context, &starts, self->num_symbols)}};
+  return rebuild(self, op, &shape, 1, &x, 2, own);
 }
 
 MlirValue o3_layout_resize(o3_layout_t *self, MlirOperation op) {

@@ -38,12 +38,14 @@ static void read_window(conv_t *conv, int rank) {
   }
 }
 
-static bool read_shapes(conv_t *conv) {
+static bool read_shapes(const o3_layout_t *self, conv_t *conv) {
   conv->x = mlirOperationGetOperand(conv->op, 0);
   conv->w = mlirOperationGetOperand(conv->op, 1);
   if (mlirOperationGetNumOperands(conv->op) > 2) conv->b = mlirOperationGetOperand(conv->op, 2);
   MlirValue y = mlirOperationGetResult(conv->op, 0);
-  if (!o3_layout_is_f32(conv->x) || !o3_layout_is_f32(conv->w) || !o3_layout_is_f32(y)) return false;
+  if (!o3_layout_has_products(self, conv->x) || !o3_layout_has_products(self, conv->w) ||
+      !o3_layout_has_products(self, y))
+    return false;
   bool known = o3_layout_shape(conv->x, &conv->x_shape) && o3_layout_shape(conv->w, &conv->w_shape) &&
                o3_layout_shape(y, &conv->y_shape);
   if (!known || !o3_shape_is_static(&conv->w_shape) || !o3_layout_is_constant(conv->w)) return false;
@@ -51,9 +53,9 @@ static bool read_shapes(conv_t *conv) {
   return conv->x_shape.rank == 3 || conv->x_shape.rank == 4;
 }
 
-static bool read_conv(MlirOperation op, conv_t *conv) {
+static bool read_conv(const o3_layout_t *self, MlirOperation op, conv_t *conv) {
   *conv = (conv_t){.op = op, .group = o3_op_int(op, "group", 1)};
-  if (!read_shapes(conv)) return false;
+  if (!read_shapes(self, conv)) return false;
   read_window(conv, conv->x_shape.rank - 2);
   conv->channels = o3_layout_size(&conv->x_shape, 1);
   conv->outputs = o3_layout_size(&conv->w_shape, 0);
@@ -71,8 +73,9 @@ static bool is_depthwise(const conv_t *conv) {
   return conv->group > 1 && conv->group == conv->channels && conv->outputs == conv->channels;
 }
 
-/* Groups of whole blocks stay apart. */
-static bool is_blocked(const conv_t *conv) {
+/* Groups of whole blocks stay apart. With channels last there are none, and sizes must be known. */
+static bool is_blocked(const o3_layout_t *self, const conv_t *conv) {
+  if (self->last) return conv->group == 1 && o3_shape_is_static(&conv->x_shape);
   return conv->group == 1 || (conv->group_channels % LANES == 0 && conv->outputs / conv->group % LANES == 0);
 }
 
@@ -109,7 +112,7 @@ static MlirValue build_conv(o3_layout_t *self, const conv_t *conv, const o3_shap
   if (!o3_layout_shape(operands[0], &x_shape)) return (MlirValue){0};
   operands[1] = pack_weights(self, conv, depthwise ? 0 : o3_layout_size(&x_shape, 4));
   if (!mlirValueIsNull(conv->b)) operands[2] = pack_bias(self, conv);
-  o3_layout_blocked_shape(self->context, y_shape, &shape);
+  o3_layout_blocked_shape(self, y_shape, &shape);
   const o3_attr_t attrs[] = {
       {"strides", o3_attr_ints(self->context, 2, conv->strides)},
       {"dilations", o3_attr_ints(self->context, 2, conv->dilations)},
@@ -180,7 +183,7 @@ static MlirValue build_sparse(o3_layout_t *self, const conv_t *conv, const o3_sh
   if (!o3_layout_store_sparse(self, conv->op, &weight, &sparse)) return (MlirValue){0};
   if (sparse.is_plain) return build_plain_sparse(self, *conv, &sparse, y_shape);
   MlirValue b = mlirValueIsNull(conv->b) ? conv->b : pack_bias(self, conv);
-  o3_layout_blocked_shape(self->context, y_shape, &shape);
+  o3_layout_blocked_shape(self, y_shape, &shape);
   MlirValue y = sparse_op(self, conv, &sparse, o3_layout_pack(self, conv->x, false), b, &shape);
   return o3_layout_unpack(self, y, y_shape);
 }
@@ -210,14 +213,56 @@ static MlirValue build_winograd(o3_layout_t *self, const conv_t *conv, const o3_
   MlirValue operands[3] = {o3_layout_pack(self, conv->x, false),
                            o3_layout_winograd_weights(self, conv->w, tile)};
   if (!mlirValueIsNull(conv->b)) operands[2] = pack_bias(self, conv);
-  o3_layout_blocked_shape(self->context, y_shape, &shape);
+  o3_layout_blocked_shape(self, y_shape, &shape);
   const o3_attr_t attrs[] = {{"pads", o3_attr_ints(self->context, 4, conv->pads)},
                              {"tile", o3_attr_i64(self->context, tile)}};
   return o3_layout_op(self, "o3.winograd_blocked", &shape, mlirF32TypeGet(self->context),
                       mlirValueIsNull(conv->b) ? 2 : 3, operands, 2, attrs);
 }
 
+/* ---- Channels last ---- */
+
+/* M C KH KW to KH KW C M; depthwise M 1 KH KW to KH KW M. */
+static MlirValue last_weights(o3_layout_t *self, const conv_t *conv, int64_t outputs, int64_t channels) {
+  MlirValue w = o3_layout_pad(self, conv->w, 0, outputs - conv->outputs, 0);
+  bool depthwise = is_depthwise(conv);
+  if (!depthwise) w = o3_layout_pad(self, w, 1, channels - conv->channels, 0);
+  w = o3_layout_transpose(self, w, (int64_t[]){2, 3, 1, 0});
+  o3_shape_t shape;
+  if (!depthwise || !o3_layout_shape(w, &shape)) return w;
+  shape.dims[2] = shape.dims[3];
+  shape.rank = 3;
+  return o3_layout_reshape(self, w, &shape);
+}
+
+/* The input of few channels with its border, where nothing else has it blocked already: windows then walk it
+ * without looking where it ends, and a row of a window is one run of channels. */
+static MlirValue padded_input(o3_layout_t *self, conv_t *conv, int64_t channels) {
+  enum { RUN = 64 };
+  int64_t width = o3_layout_size(&conv->w_shape, 3);
+  if (is_depthwise(conv) || channels * width > RUN || conv->dilations[1] != 1) return (MlirValue){0};
+  MlirValue x = o3_layout_pack_padded(self, conv->x, conv->pads);
+  if (!mlirValueIsNull(x)) memset(conv->pads, 0, sizeof(conv->pads));
+  return x;
+}
+
+static MlirValue build_last(o3_layout_t *self, conv_t conv, const o3_shape_t *y_shape) {
+  int64_t channels = o3_layout_lanes(self, conv.channels), outputs = o3_layout_lanes(self, conv.outputs);
+  MlirValue operands[3] = {padded_input(self, &conv, channels)};
+  o3_shape_t shape;
+  if (mlirValueIsNull(operands[0])) operands[0] = o3_layout_pack(self, conv.x, false);
+  operands[1] = last_weights(self, &conv, outputs, channels);
+  if (!mlirValueIsNull(conv.b)) operands[2] = o3_layout_pad(self, conv.b, 0, outputs - conv.outputs, 0);
+  o3_layout_blocked_shape(self, y_shape, &shape);
+  return o3_layout_op(self, is_depthwise(&conv) ? "o3.depthwise_last" : "o3.conv_last", &shape,
+                      o3_type_element(mlirValueGetType(conv.x)), mlirValueIsNull(conv.b) ? 2 : 3, operands,
+                      O3_ATTRS({"strides", o3_attr_ints(self->context, 2, conv.strides)},
+                               {"dilations", o3_attr_ints(self->context, 2, conv.dilations)},
+                               {"pads", o3_attr_ints(self->context, 4, conv.pads)}));
+}
+
 static MlirValue build_dense(o3_layout_t *self, const conv_t *conv, const o3_shape_t *y_shape) {
+  if (self->last) return o3_layout_unpack(self, build_last(self, *conv, y_shape), y_shape);
   int tile = winograd_tile(self, conv, y_shape);
   MlirValue blocked = tile ? build_winograd(self, conv, y_shape, tile) : build_conv(self, conv, y_shape);
   return mlirValueIsNull(blocked) ? blocked : o3_layout_unpack(self, blocked, y_shape);
@@ -226,7 +271,8 @@ static MlirValue build_dense(o3_layout_t *self, const conv_t *conv, const o3_sha
 MlirValue o3_layout_conv(o3_layout_t *self, MlirOperation op) {
   conv_t conv;
   bool sparse = o3_layout_is_sparse(op);
-  if (!read_conv(op, &conv) || !(sparse || is_depthwise(&conv) || is_blocked(&conv))) return (MlirValue){0};
+  if (!read_conv(self, op, &conv) || !(sparse || is_depthwise(&conv) || is_blocked(self, &conv)))
+    return (MlirValue){0};
   o3_shape_t y_shape = conv.y_shape;
   bool one_dimension = y_shape.rank == 3;
   if (one_dimension) {
@@ -276,7 +322,7 @@ static bool read_taps(o3_layout_t *self, transposed_t *t) {
 static bool read_transposed(o3_layout_t *self, MlirOperation op, transposed_t *t) {
   *t = (transposed_t){.conv = {.op = op, .group = o3_op_int(op, "group", 1)}};
   conv_t *conv = &t->conv;
-  if (!read_shapes(conv) || conv->x_shape.rank != 4 || conv->group != 1) return false;
+  if (self->last || !read_shapes(self, conv) || conv->x_shape.rank != 4 || conv->group != 1) return false;
   read_window(conv, 2);
   for (int i = 0; i < 4; ++i) {
     if (o3_layout_size(&conv->w_shape, i) <= 0) return false;
@@ -390,7 +436,8 @@ MlirValue o3_layout_matmul(o3_layout_t *self, MlirOperation op) {
   MlirValue a = mlirOperationGetOperand(op, 0), b = mlirOperationGetOperand(op, 1),
             y = mlirOperationGetResult(op, 0);
   o3_shape_t a_shape, b_shape, y_shape;
-  bool known = o3_layout_shape(a, &a_shape) && o3_layout_shape(b, &b_shape) && o3_layout_shape(y, &y_shape);
+  bool known = !self->last && o3_layout_shape(a, &a_shape) && o3_layout_shape(b, &b_shape) &&
+               o3_layout_shape(y, &y_shape);
   if (!known || b_shape.rank != 2 || a_shape.rank != y_shape.rank || !o3_layout_is_constant(b))
     return (MlirValue){0};
   int64_t depth = o3_layout_size(&b_shape, 0), columns = o3_layout_size(&b_shape, 1);

@@ -122,6 +122,15 @@ bool o3_layout_is_constant(MlirValue value) {
 
 bool o3_layout_is_f32(MlirValue value) { return mlirTypeIsAF32(element_of(value)); }
 
+bool o3_layout_has_products(const o3_layout_t *self, MlirValue value) {
+  MlirType element = element_of(value);
+  return self->last ? mlirTypeIsAF16(element) || mlirTypeIsABF16(element) : mlirTypeIsAF32(element);
+}
+
+bool o3_layout_has_blocks(const o3_layout_t *self, MlirValue value) {
+  return o3_layout_is_f32(value) || o3_layout_has_products(self, value);
+}
+
 int64_t o3_layout_size(const o3_shape_t *shape, int dim) {
   int64_t size;
   return dim >= 0 && dim < shape->rank && o3_expr_is_const(shape->dims[dim], &size) ? size : -1;
@@ -129,8 +138,12 @@ int64_t o3_layout_size(const o3_shape_t *shape, int dim) {
 
 /* ---- Blocked values ---- */
 
-void o3_layout_blocked_shape(MlirContext context, const o3_shape_t *plain, o3_shape_t *blocked) {
-  MlirAffineExpr lanes = o3_expr_const(context, O3_LAYOUT_LANES);
+int64_t o3_layout_lanes(const o3_layout_t *self, int64_t channels) {
+  return self->last ? o3_layout_round_up(channels, O3_LAYOUT_LAST_UNIT) : O3_LAYOUT_LANES;
+}
+
+void o3_layout_blocked_shape(const o3_layout_t *self, const o3_shape_t *plain, o3_shape_t *blocked) {
+  MlirAffineExpr lanes = o3_expr_const(self->context, o3_layout_lanes(self, o3_layout_size(plain, 1)));
   *blocked = *plain;
   blocked->dims[1] = o3_expr_ceil_div(plain->dims[1], lanes);
   insert_dim(blocked, 4, lanes);
@@ -165,16 +178,44 @@ static MlirValue block_channels(o3_layout_t *self, MlirValue plain, int axis, in
   return o3_layout_transpose(self, value, perm);
 }
 
+/* The value that |plain| is a conversion of, to another float; itself when it is none. */
+static MlirValue before_cast(MlirValue plain) {
+  MlirOperation def = o3_value_def(plain);
+  if (mlirOperationIsNull(def) || !o3_op_is(def, "o3.cast")) return plain;
+  MlirValue from = mlirOperationGetOperand(def, 0);
+  return o3_type_is_float(element_of(from)) ? from : plain;
+}
+
+static MlirValue pack_last(o3_layout_t *self, MlirValue plain, const int64_t pads[4]) {
+  o3_shape_t shape, packed;
+  MlirValue from = before_cast(plain);
+  shape_of(plain, &shape);
+  o3_layout_blocked_shape(self, &shape, &packed);
+  for (int i = 0; i < 2; ++i)
+    packed.dims[2 + i] = o3_expr_add(packed.dims[2 + i], o3_expr_const(self->context, pads[i] + pads[2 + i]));
+  MlirAttribute ones = o3_attr_ints(self->context, 2, (int64_t[]){1, 1});
+  return o3_layout_op(self, "o3.pack_last", &packed, element_of(plain), 1, &from,
+                      O3_ATTRS({"kernel", ones}, {"strides", ones}, {"dilations", ones},
+                               {"pads", o3_attr_ints(self->context, 4, pads)}));
+}
+
+MlirValue o3_layout_pack_padded(o3_layout_t *self, MlirValue plain, const int64_t pads[4]) {
+  return mlirValueIsNull(o3_layout_find(self, plain)) ? pack_last(self, plain, pads) : (MlirValue){0};
+}
+
 MlirValue o3_layout_pack(o3_layout_t *self, MlirValue plain, bool narrow) {
   o3_shape_t shape;
   MlirValue found = o3_layout_find(self, plain);
   if (!mlirValueIsNull(found)) return found;
   shape_of(plain, &shape);
   int64_t channels = o3_layout_size(&shape, 1);
-  narrow = narrow && channels < O3_LAYOUT_LANES;
+  int64_t lanes = o3_layout_lanes(self, channels);
+  narrow = narrow && channels < lanes;
   if (narrow) found = (MlirValue){.ptr = o3_ptr_map_get(self->narrow, plain.ptr)};
   if (!mlirValueIsNull(found)) return found;
-  MlirValue made = block_channels(self, plain, 1, narrow ? channels : O3_LAYOUT_LANES, 0);
+  bool moves = self->last && o3_layout_has_blocks(self, plain) && !o3_layout_is_constant(plain);
+  MlirValue made = moves ? pack_last(self, plain, (int64_t[]){0, 0, 0, 0})
+                         : block_channels(self, plain, 1, narrow ? channels : lanes, 0);
   note(self, narrow ? self->narrow : self->blocked, plain, made);
   return made;
 }
@@ -187,7 +228,7 @@ MlirValue o3_layout_pack_operand(o3_layout_t *self, MlirValue plain, int64_t cha
   int64_t own = shape.rank < 3 ? 1 : o3_layout_size(&shape, shape.rank - 3);
   if (own == channels && shape.rank == 4 && fill == 0) return o3_layout_pack(self, plain, false);
   if (own == channels && shape.rank >= 3)
-    return block_channels(self, plain, shape.rank - 3, O3_LAYOUT_LANES, fill);
+    return block_channels(self, plain, shape.rank - 3, o3_layout_lanes(self, channels), fill);
   if (own != 1) return (MlirValue){0};
   insert_dim(&shape, shape.rank, o3_expr_const(self->context, 1));
   return o3_layout_reshape(self, plain, &shape);
@@ -196,7 +237,8 @@ MlirValue o3_layout_pack_operand(o3_layout_t *self, MlirValue plain, int64_t cha
 MlirValue o3_layout_unpack(o3_layout_t *self, MlirValue blocked, const o3_shape_t *shape) {
   o3_shape_t padded = *shape;
   MlirValue plain = blocked;
-  int64_t rounded = o3_layout_round_up(o3_layout_size(shape, 1), O3_LAYOUT_LANES);
+  int64_t channels = o3_layout_size(shape, 1);
+  int64_t rounded = o3_layout_round_up(channels, o3_layout_lanes(self, channels));
   padded.dims[1] = o3_expr_const(self->context, rounded);
   if (o3_layout_size(shape, 2) != 1 || o3_layout_size(shape, 3) != 1)
     plain = o3_layout_transpose(self, blocked, (int64_t[]){0, 1, 4, 2, 3});

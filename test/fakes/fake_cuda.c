@@ -360,6 +360,19 @@ API int cuTensorMapEncodeTiled(void *map, int type, unsigned rank, void *address
   ENTER(detail);
   return 0;
 }
+API int cuTensorMapEncodeIm2col(void *map, int type, unsigned rank, void *address, const uint64_t *sizes,
+                                const uint64_t *strides, const int *lower, const int *upper,
+                                unsigned channels, unsigned pixels, const uint32_t *steps, int interleave,
+                                int swizzle, int promotion, int fill) {
+  (void)map, (void)address, (void)strides, (void)interleave, (void)promotion, (void)fill;
+  char detail[160];
+  snprintf(detail, sizeof detail,
+           "type %d rank %u sizes %llu %llu corners %d %d %d %d box %u %u steps %u %u %u %u swizzle %d", type,
+           rank, (unsigned long long)sizes[0], (unsigned long long)sizes[1], lower[0], lower[1], upper[0],
+           upper[1], channels, pixels, steps[0], steps[1], steps[2], steps[3], swizzle);
+  ENTER(detail);
+  return 0;
+}
 API int cuEventCreate(void **event, unsigned flags) {
   (void)flags;
   ENTER("");

@@ -38,11 +38,16 @@ def encode_map(argument, pointer):
     start = -ctypes.addressof(memory) % 64
     encoded = (ctypes.c_char * 128).from_buffer(memory, start)
     u64, u32 = ctypes.c_uint64 * rank, ctypes.c_uint32 * rank
-    code = CUDA.cuTensorMapEncodeTiled(
-        ctypes.byref(encoded), argument["type"], rank, ctypes.c_void_p(pointer), u64(*argument["sizes"]),
-        u64(*(argument["strides"][1:] + [0])), u32(*argument["box"]), u32(*[1] * rank), 0,
-        SWIZZLES[argument["swizzle"]], 2, 0)
-    check(code, f"cuTensorMapEncodeTiled {argument}")
+    start = [ctypes.byref(encoded), argument["type"], rank, ctypes.c_void_p(pointer), u64(*argument["sizes"]),
+             u64(*(argument["strides"][1:] + [0]))]
+    end = [0, SWIZZLES[argument["swizzle"]], 2, 0]
+    if "steps" in argument:
+        pair = ctypes.c_int * 2
+        code = CUDA.cuTensorMapEncodeIm2col(*start, pair(*argument["lows"]), pair(*argument["highs"]), argument["box"][0],
+                                            argument["box"][1], u32(1, *argument["steps"], 1), *end)
+    else:
+        code = CUDA.cuTensorMapEncodeTiled(*start, u32(*argument["box"]), u32(*[1] * rank), *end)
+    check(code, f"a tensor map of {argument}")
     return encoded
 
 

@@ -57,6 +57,11 @@ static cJSON *argument_json(const o3_gpu_argument_t *argument) {
   cJSON_AddItemToObject(object, "strides", numbers(map->rank, map->strides));
   cJSON_AddItemToObject(object, "box", numbers(map->rank, box));
   cJSON_AddNumberToObject(object, "swizzle", map->swizzle);
+  if (!map->windows) return object;
+  const int32_t *const pairs[] = {map->lows, map->highs, map->steps};
+  static const char *const NAMES[] = {"lows", "highs", "steps"};
+  for (int i = 0; i < 3; ++i)
+    cJSON_AddItemToObject(object, NAMES[i], numbers(2, (int64_t[]){pairs[i][0], pairs[i][1]}));
   return object;
 }
 

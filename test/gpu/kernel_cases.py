@@ -135,6 +135,117 @@ def heads(batch, count, rows, columns, depth, values, kind="f16"):
     return Case(name, function(name, arguments, text), arguments, reference, 1e-5)
 
 
+# ---- Convolutions ----
+
+@dataclass(frozen=True)
+class Conv:
+    """Channels last; what has two members is along y, then x. pads: before, then behind. copied: the border is made
+    before the kernel and no part of it."""
+    size: tuple  # images, height, width
+    channels: int
+    outputs: int
+    taps: tuple = (1, 1)
+    steps: tuple = (1, 1)
+    pads: tuple = (0, 0, 0, 0)
+    dilations: tuple = (1, 1)
+    kind: str = "f16"
+    residual: bool = False
+    copied: bool = False
+    schedule: tuple = None
+
+    def positions(self):
+        return tuple((self.size[1 + i] + self.pads[i] + self.pads[2 + i] - (self.taps[i] - 1) * self.dilations[i] - 1) //
+                     self.steps[i] + 1 for i in (0, 1))
+
+    def name(self):
+        parts = [self.kind, *self.size, self.channels, self.outputs, *self.taps, "s", *self.steps, "p", *self.pads, "d",
+                 *self.dilations]
+        parts += ["residual"] * self.residual + ["copied"] * self.copied
+        return "conv_" + "_".join(map(str, parts)) + ("_t" + "_".join(map(str, self.schedule)) if self.schedule else "")
+
+
+def border(shape, lows, kind, source, sizes, target):
+    """As the lowering makes it: each position clamped, and zero where that is another."""
+    text = f"%zero = arith.constant 0.0 : {kind}\n"
+    for value in sorted({0, 1, *lows, *sizes, *(s - 1 for s in sizes)}):
+        text += f"%k{value} = arith.constant {value} : index\n"
+    body = "".join(f"%x{i} = linalg.index {i} : index\n" for i in range(4))
+    for i in (1, 2):
+        low, size = lows[i - 1], sizes[i - 1]
+        body += (f"%s{i} = arith.subi %x{i}, %k{low} : index\n%f{i} = arith.cmpi ult, %s{i}, %k{size} : index\n"
+                 f"%m{i} = arith.minsi %s{i}, %k{size - 1} : index\n%n{i} = arith.maxsi %m{i}, %k0 : index\n")
+    body += (f"%in = arith.andi %f1, %f2 : i1\n%v = memref.load {source[0]}[%x0, %n1, %n2, %x3] : {source[1]}\n"
+             f"%y = arith.select %in, %v, %zero : {kind}\nlinalg.yield %y : {kind}\n")
+    return text + generic(["(a, b, c, d) -> (a, b, c, d)"], [P] * 4, [], (target, memref(shape, kind)), body)
+
+
+def conv(c):
+    """Sums start at the bias; a residual is added behind them, then ReLU."""
+    (images, height, width), (oh, ow), kind = c.size, c.positions(), c.kind
+    padded = [images, height + c.pads[0] + c.pads[2], width + c.pads[1] + c.pads[3], c.channels]
+    image = padded if c.copied else [images, height, width, c.channels]
+    result = [images, oh, ow, c.outputs]
+    arguments = [(image, kind), ([*c.taps, c.channels, c.outputs], kind), ([c.outputs], kind)]
+    arguments += [(result, kind)] * (2 if c.residual else 1)
+    sums = memref(result, "f32")
+    text = f"%c = memref.alloc() : {sums}\n"
+    source = ("%a0", memref(image, kind))
+    if any(c.pads) and not c.copied:
+        text += f"%p = memref.alloc() : {memref(padded, kind)}\n"
+        text += border(padded, c.pads[:2], kind, source, (height, width), "%p")
+        source = ("%p", memref(padded, kind))
+    whole = "(n, h, w, m) -> (n, h, w, m)"
+    text += generic(["(n, h, w, m) -> (m)", whole], [P] * 4, [("%a2", memref(*arguments[2]))], ("%c", sums),
+                    f"%b = arith.extf %i0 : {kind} to f32\nlinalg.yield %b : f32\n")
+    loops = "(n, h, w, m, i, j, c)"
+    at = [f"{o} * {s} + {k} * {d}" for o, s, k, d in zip("hw", c.steps, "ij", c.dilations)]
+    schedule = f", o3.schedule = array<i64: {', '.join(map(str, c.schedule))}>" if c.schedule else ""
+    text += generic([f"{loops} -> (n, {at[0]}, {at[1]}, c)", f"{loops} -> (i, j, c, m)", f"{loops} -> (n, h, w, m)"],
+                    [P] * 4 + [R] * 3, [source, ("%a1", memref(*arguments[1]))], ("%c", sums),
+                    f"%x = arith.extf %i0 : {kind} to f32\n%w = arith.extf %i1 : {kind} to f32\n"
+                    "%q = arith.mulf %x, %w : f32\n%s = arith.addf %q, %o : f32\nlinalg.yield %s : f32\n",
+                    f' attrs = {{o3.kernel = "conv"{schedule}}}')
+    body = "%z = arith.constant 0.0 : f32\n"
+    if c.residual:
+        body += f"%e = arith.extf %i1 : {kind} to f32\n%s = arith.addf %i0, %e : f32\n"
+    body += (f"%r = arith.maximumf {'%s' if c.residual else '%i0'}, %z : f32\n%y = arith.truncf %r : f32 to {kind}\n"
+             f"linalg.yield %y : {kind}\n")
+    inputs = [("%c", sums)] + ([("%a3", memref(*arguments[3]))] if c.residual else [])
+    text += generic([whole] * (len(inputs) + 1), [P] * 4, inputs, (f"%a{len(arguments) - 1}", memref(*arguments[-1])), body)
+
+    def reference(torch, x, w, b, *residual):
+        x = x.permute(0, 3, 1, 2)
+        if not c.copied:
+            x = torch.nn.functional.pad(x, (c.pads[1], c.pads[3], c.pads[0], c.pads[2]))
+        y = torch.nn.functional.conv2d(x, w.permute(3, 2, 0, 1), b, c.steps, 0, c.dilations).permute(0, 2, 3, 1)
+        return torch.relu(y + residual[0] if residual else y)
+
+    return Case(c.name(), function(c.name(), arguments, text), arguments, reference, 3e-3 if kind == "f16" else 1e-2,
+                "conv", (c,))
+
+
+BATCHES = (1, 8, 64)
+
+
+def resnet50_convs(batch):
+    """Those of different sizes, with how many there are of each; the first with its border copied."""
+    convs = [(Conv((batch, 224, 224), 8, 64, (7, 7), (2, 2), (3, 3, 3, 3), copied=True), 1)]
+    inputs = 64
+    for width, size, blocks, step in ((64, 56, 3, 1), (128, 28, 4, 2), (256, 14, 6, 2), (512, 7, 3, 2)):
+        before, outputs = size * step, 4 * width
+        convs += [(Conv((batch, before, before), inputs, width), 1),
+                  (Conv((batch, before, before), width, width, (3, 3), (step, step), (1, 1, 1, 1)), 1),
+                  (Conv((batch, size, size), width, outputs, residual=True), blocks),
+                  (Conv((batch, before, before), inputs, outputs, steps=(step, step)), 1),
+                  (Conv((batch, size, size), outputs, width), blocks - 1),
+                  (Conv((batch, size, size), width, width, (3, 3), (1, 1), (1, 1, 1, 1)), blocks - 1)]
+        inputs = outputs
+    counts = {}
+    for c, count in convs:
+        counts[c] = counts.get(c, 0) + count
+    return list(counts.items())
+
+
 # ---- Rows ----
 
 GELU = ("%r = arith.constant 0.70710678 : f32\n%h = arith.constant 0.5 : f32\n%one = arith.constant 1.0 : f32\n"
@@ -279,6 +390,19 @@ def checked():
         (300, 264, 200, "none", "f16", True, 5, None), (128, 128, 64, "none", "f16", False, 24, None),
         (128, 64, 128, "none", "f16", True, 24, None), (1, 1000, 2048, "bias", "f16", True, 0, None),
         (64, 1000, 2048, "bias", "f16", False, 0, None), (4096, 4096, 256, "none", "bf16", True, 0, None)]]
+    around = (1, 1, 1, 1)
+    cases += [conv(c) for c in [
+        Conv((2, 13, 11), 40, 72, (3, 3), (1, 1), around), Conv((3, 9, 14), 64, 128, (3, 3), (2, 2), around),
+        Conv((2, 15, 10), 72, 64, (1, 1), (2, 2)), Conv((1, 56, 56), 64, 64, (3, 3), (1, 1), around, residual=True),
+        Conv((1, 7, 7), 512, 512, (3, 3), (1, 1), around), Conv((2, 12, 17), 48, 24, (5, 3), (2, 1), (1, 2, 3, 0), (2, 1)),
+        Conv((2, 21, 30), 8, 64, (7, 7), (2, 2), (3, 3, 3, 3), copied=True),
+        Conv((2, 21, 30), 16, 40, (3, 3), (1, 1), around, copied=True),
+        Conv((1, 10, 10), 16, 32, (3, 3), (1, 1), around, kind="bf16"), Conv((1, 2, 1), 64, 64, (3, 3), (1, 1), around),
+        Conv((5, 1, 33), 64, 8, (1, 5), (1, 3), (0, 2, 0, 2)), Conv((1, 40, 1), 24, 64, (3, 1), (1, 1), (1, 0, 1, 0)),
+        Conv((1, 20, 20), 64, 64, (3, 3), (1, 1), around, schedule=(1, 64, 3, 2, 8, 0)),
+        Conv((1, 20, 20), 64, 64, (3, 3), (1, 1), around, schedule=(1, 64, 2, 4, 8, 0)),
+        Conv((4, 28, 28), 128, 256, (3, 3), (1, 1), around, kind="bf16", residual=True),
+        Conv((3, 8, 8), 256, 64, residual=True)]]
     cases += [heads(2, 12, 128, 128, 64, False), heads(2, 12, 128, 64, 128, True), heads(3, 5, 70, 72, 40, False),
               heads(1, 3, 97, 56, 104, True)]
     cases += [layernorm(r, c, g, kind) for r, c, g, kind in [
@@ -301,6 +425,7 @@ def timed():
              gemm(128, 3072, 768, by_rows=False), gemm(2048, 4096, 1024, by_rows=True),
              gemm(8192, 4096, 1024, by_rows=True), gemm(16384, 1024, 4096, by_rows=True)]
     cases += [gemm(m, n, k, by_rows=True) for m, n, k in NETWORK_PRODUCTS]
+    cases += [conv(c) for batch in BATCHES for c, _ in resnet50_convs(batch)]
     cases += [layernorm(65536, 1024), layernorm(16384, 4096), softmax(65536, 1024), softmax(16384, 4096),
               layernorm(128, 768), layernorm(2048, 1024), layernorm(8192, 1024)]
     cases += [attention(16384 // rows, 2048 // width, 2048 // width, rows, rows, width, causal)

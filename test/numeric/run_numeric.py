@@ -24,6 +24,7 @@ import time
 
 import channel_cases
 import guard_cases
+import last_cases
 import numeric_job
 import numeric_rows
 import sparse_auto_cases
@@ -155,6 +156,7 @@ def main():
         results = run_jobs(chunks(points), seed, options, scratch)
         results.update(guard_cases.run(scratch, options.labels))
         results.update(channel_cases.run(scratch, options.labels, seed))
+        results.update(last_cases.run(scratch, options.labels, seed))
         results.update(sparse_auto_cases.run(scratch, options.labels, seed))
         results.update(sparse_cases.run(scratch, options.labels, seed))
         results.update(winograd_cases.run(scratch, options.labels, seed))

@@ -1,5 +1,6 @@
 /* Families of fast kernels read the ops of a kernel: what they take becomes valid text with its buffers
  * numbered as the arguments, what they do not take is refused with a reason. */
+#include <stdio.h>
 #include <string.h>
 
 #include "ir/context.h"
@@ -42,6 +43,30 @@ static const char GEMM[] = MAPS
     "%s = memref.alloc() : memref<96x64xf32>\n" FILL("#ij", "\"parallel\", \"parallel\"", "%s",
                                                      "memref<96x64xf32>", "0.0")
         PRODUCT("#b", "memref<96x128xf16>, memref<128x64xf16>") BIAS("#ij") "return\n}\n}\n";
+
+/* The sums and what the kernel makes of another argument meet in one op. */
+static const char BOTH[] = MAPS
+    "module {\nfunc.func @k(%w: memref<128x64xf16>, %v: memref<96x64xf16>, %x: memref<96x128xf16>, %d: "
+    "memref<96x64xf16>) {\n"
+    "%s = memref.alloc() : memref<96x64xf32>\n%t = memref.alloc() : memref<96x64xf32>\n" FILL(
+        "#ij", "\"parallel\", \"parallel\"", "%s", "memref<96x64xf32>", "0.0")
+        PRODUCT("#b", "memref<96x128xf16>, memref<128x64xf16>")
+    "linalg.generic {indexing_maps = [#ij, #ij], iterator_types = [\"parallel\", \"parallel\"]} ins(%v : "
+    "memref<96x64xf16>) outs(%t : memref<96x64xf32>) {\n^bb0(%l: f16, %o: f32):\n"
+    "%lf = arith.extf %l : f16 to f32\nlinalg.yield %lf : f32\n}\n"
+    "linalg.generic {indexing_maps = [#ij, #ij, #ij], iterator_types = [\"parallel\", \"parallel\"]} ins(%s, %t : "
+    "memref<96x64xf32>, memref<96x64xf32>) outs(%d : memref<96x64xf16>) {\n^bb0(%l: f32, %r: f32, %o: f16):\n"
+    "%y = arith.subf %l, %r : f32\n%h = arith.truncf %y : f32 to f16\nlinalg.yield %h : f16\n}\nreturn\n}\n}\n";
+
+static const char POOL[] =
+    "module {\nfunc.func @k(%x: memref<2x1x9x9x24xf16>, %y: memref<2x1x5x5x24xf16>) {\n"
+    "linalg.generic {indexing_maps = [affine_map<(a, b, c, d, e) -> (a, b, c, d, e)>], iterator_types = "
+    "[\"parallel\", "
+    "\"parallel\", \"parallel\", \"parallel\", \"parallel\"]} outs(%y : memref<2x1x5x5x24xf16>) attrs = "
+    "{o3.kernel = "
+    "\"max_pool_last\", o3.window = array<i64: 3, 3, 2, 2, 1, 1, 1, 1>} {\n^bb0(%o: f16):\n"
+    "%a = linalg.index 0 : index\n%v = memref.load %x[%a, %a, %a, %a, %a] : memref<2x1x9x9x24xf16>\n"
+    "linalg.yield %v : f16\n}\nreturn\n}\n}\n";
 
 static const char OUTSIDE_START[] = MAPS
     "module {\nfunc.func @k(%w: memref<128x64xf16>, %x: memref<96x128xf16>, %s: memref<96x64xf32>) "
@@ -119,6 +144,35 @@ static void test_product_with_epilogue(void **state) {
   close_site(&f);
 }
 
+static void test_product_with_two_values(void **state) {
+  fixture_t f;
+  o3_gpu_kernel_t kernel;
+  int left, right;
+  (void)state;
+  open_site(&f, BOTH);
+  assert_ok(o3_fast_kernel_make(&f.site, &kernel));
+  check_text(&f, &kernel);
+  const char *difference = strstr(kernel.text, "\"arith.subf\"(");
+  assert_non_null(difference);
+  assert_int_equal(sscanf(difference, "\"arith.subf\"(%%v%d, %%v%d)", &left, &right), 2);
+  assert_int_not_equal(left, right);
+  o3_gpu_kernel_deinit(&kernel);
+  close_site(&f);
+}
+
+static void test_image(void **state) {
+  fixture_t f;
+  o3_gpu_kernel_t kernel;
+  (void)state;
+  open_site(&f, POOL);
+  assert_ok(o3_fast_kernel_make(&f.site, &kernel));
+  unit_assert_contains(kernel.name, "o3k_f16_maxpool_3x3__sm80_");
+  assert_int_equal(kernel.grid[0], 1); /* 150 threads */
+  check_text(&f, &kernel);
+  o3_gpu_kernel_deinit(&kernel);
+  close_site(&f);
+}
+
 static void test_rows(void **state) {
   fixture_t f;
   o3_gpu_kernel_t kernel;
@@ -152,7 +206,8 @@ static void test_refusals(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_product_with_epilogue),
-                                     cmocka_unit_test(test_rows), cmocka_unit_test(test_refusals)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_product_with_epilogue), cmocka_unit_test(test_product_with_two_values),
+      cmocka_unit_test(test_image), cmocka_unit_test(test_rows), cmocka_unit_test(test_refusals)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

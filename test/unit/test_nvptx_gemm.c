@@ -83,6 +83,74 @@ static void test_epilogue_is_part_of_the_name(void **state) {
   o3_context_destroy(context);
 }
 
+/* Windows of taps[1] x taps[0] over images of sizes[2] x sizes[1] x sizes[0] in steps. */
+static o3_gemm_window_t window(int64_t channels, const int64_t sizes[3], int64_t taps, int64_t step) {
+  o3_gemm_window_t w = {.channels = channels, .strides = {channels, 0, 0}};
+  for (int i = 0; i < 3; ++i) w.sizes[i] = w.outputs[i] = sizes[i];
+  for (int i = 1; i < 3; ++i) w.strides[i] = w.strides[i - 1] * sizes[i - 1];
+  for (int i = 0; i < 2; ++i) {
+    w.taps[i] = taps, w.steps[i] = step, w.dilations[i] = 1, w.lows[i] = taps / 2;
+    w.outputs[i] = (sizes[i] + 2 * (taps / 2) - taps) / step + 1;
+  }
+  return w;
+}
+
+static o3_gemm_t convolution(const o3_gemm_window_t *w, int64_t outputs) {
+  int64_t m = w->outputs[0] * w->outputs[1] * w->outputs[2], k = w->taps[0] * w->taps[1] * w->channels;
+  o3_gemm_t gemm = product((int64_t[]){m, outputs, k}, true, O3_GPU_F16, O3_GPU_F16);
+  gemm.window = w;
+  return gemm;
+}
+
+static void test_windows_are_valid(void **state) {
+  static const struct {
+    int64_t channels, outputs, sizes[3], taps, step;
+  } CONVS[] = {{8, 64, {224, 224, 2}, 7, 2}, {512, 512, {7, 7, 1}, 3, 1}, {40, 24, {13, 5, 3}, 1, 2}};
+  MlirContext context;
+  (void)state;
+  assert_ok(o3_context_create(&context));
+  for (size_t i = 0; i < sizeof(CONVS) / sizeof(CONVS[0]); ++i) {
+    o3_gemm_window_t w = window(CONVS[i].channels, CONVS[i].sizes, CONVS[i].taps, CONVS[i].step);
+    o3_gemm_t gemm = convolution(&w, CONVS[i].outputs);
+    assert_int_equal(o3_gemm_steps(&gemm), w.taps[0] * w.taps[1] * ((w.channels + 63) / 64));
+    check_text(context, &gemm, NULL);
+  }
+  o3_context_destroy(context);
+}
+
+/* The corners of an im2col map: the first tap of the first window, and of the last one seen from the end. */
+static void test_windows_have_corners(void **state) {
+  o3_gpu_kernel_t kernel;
+  (void)state;
+  o3_gemm_window_t w = window(64, (int64_t[]){9, 8, 2}, 3, 2);
+  o3_gemm_t gemm = convolution(&w, 64);
+  o3_gemm_schedule_t schedule = o3_gemm_schedule(&gemm, MULTIPROCESSORS, SHARED_BYTES);
+  assert_ok(o3_gemm_build(&gemm, &schedule, MULTIPROCESSORS, &kernel));
+  const o3_gpu_tensor_map_t *map = &kernel.arguments[0].map;
+  assert_true(map->windows && !kernel.arguments[1].map.windows);
+  assert_int_equal(map->lows[0], -1);
+  assert_int_equal(map->highs[0], -1); /* 9 positions: windows begin at -1, 1, 3, 5, 7 */
+  assert_int_equal(map->highs[1], -2); /* 8: at -1, 1, 3, 5 */
+  assert_int_equal(map->steps[1], 2);
+  assert_int_equal(kernel.arguments[1].map.sizes[2], 9);
+  o3_gpu_kernel_deinit(&kernel);
+}
+
+static void test_refuses_windows(void **state) {
+  (void)state;
+  o3_gemm_window_t w = window(12, (int64_t[]){8, 8, 1}, 3, 1);
+  o3_gemm_t gemm = convolution(&w, 64);
+  assert_string_equal(o3_gemm_refuse(&gemm), "the channels are no multiple of 8");
+  w = window(64, (int64_t[]){90, 90, 1}, 3, 9);
+  gemm = convolution(&w, 64);
+  assert_string_equal(o3_gemm_refuse(&gemm), "the steps or the taps of a window are too far apart");
+  w = window(64, (int64_t[]){300, 300, 1}, 3, 1);
+  w.outputs[0] = 10;
+  gemm = convolution(&w, 64);
+  assert_string_equal(o3_gemm_refuse(&gemm),
+                      "the windows reach too far beyond the image, or end too far before its end");
+}
+
 static void test_refuses(void **state) {
   (void)state;
   o3_gemm_t gemm = product((int64_t[]){64, 60, 64}, false, O3_GPU_F16, O3_GPU_F16);
@@ -95,8 +163,9 @@ static void test_refuses(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_texts_are_valid),
-                                     cmocka_unit_test(test_epilogue_is_part_of_the_name),
-                                     cmocka_unit_test(test_refuses)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_texts_are_valid),   cmocka_unit_test(test_epilogue_is_part_of_the_name),
+      cmocka_unit_test(test_windows_are_valid), cmocka_unit_test(test_windows_have_corners),
+      cmocka_unit_test(test_refuses_windows),   cmocka_unit_test(test_refuses)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,7 +22,7 @@ static o3rt_text_t failure; /* "" when the driver is there */
 
 // Added with CUDA 11.8 and 12.0: models for older cards need neither.
 static bool is_optional(const char *symbol) {
-  return !strcmp(symbol, "cuLaunchKernelEx") || !strcmp(symbol, "cuTensorMapEncodeTiled");
+  return !strcmp(symbol, "cuLaunchKernelEx") || !strncmp(symbol, "cuTensorMapEncode", 17);
 }
 
 static bool find_functions(void *library) {

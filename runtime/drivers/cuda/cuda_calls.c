@@ -89,23 +89,47 @@ void o3rt_gpu_to_device(o3rt_session_t *session, void *device, const void *host,
 
 enum { GRID, BLOCK = 3, SHARED = 6, CLUSTER = 7, OVERLAPS = 8, FIRST_ARGUMENT = 10, MAX_ARGUMENTS = 256 };
 
+enum { MAX_MAP_RANK = 5, WINDOWS = 3, MAP_SIZES = 4, PROMOTE_128 = 2 };
+
+typedef struct map_spec {
+  int type, rank, swizzle;
+  uint64_t sizes[MAX_MAP_RANK], strides[MAX_MAP_RANK];
+  uint32_t box[MAX_MAP_RANK];
+} map_spec_t;
+
+static map_spec_t read_map(const int64_t *spec) {
+  map_spec_t m = {.type = (int)spec[0], .rank = (int)spec[1]};
+  for (int64_t bytes = spec[2]; bytes > 16; bytes /= 2) ++m.swizzle;  // 32, 64, 128: 1, 2, 3
+  for (int i = 0; i < m.rank; ++i) {
+    m.sizes[i] = (uint64_t)spec[MAP_SIZES + i];
+    m.strides[i] = (uint64_t)spec[MAP_SIZES + m.rank + i];
+    m.box[i] = (uint32_t)spec[MAP_SIZES + 2 * m.rank + i];
+  }
+  return m;
+}
+
+static int encode_boxes(const o3rt_cuda_session_t *cuda, void *map, void *memory, const map_spec_t *m) {
+  static const uint32_t kSteps[MAX_MAP_RANK] = {1, 1, 1, 1, 1};
+  return cuda->model->api->tensor_map(map, m->type, (unsigned)m->rank, memory, m->sizes, m->strides + 1,
+                                      m->box, kSteps, 0, m->swizzle, PROMOTE_128, 0);
+}
+
+static int encode_windows(const o3rt_cuda_session_t *cuda, void *map, void *memory, const map_spec_t *m,
+                          const int64_t *pairs) {
+  const int low[2] = {(int)pairs[0], (int)pairs[1]}, high[2] = {(int)pairs[2], (int)pairs[3]};
+  const uint32_t steps[4] = {1, (uint32_t)pairs[4], (uint32_t)pairs[5], 1};
+  return cuda->model->api->window_map(map, m->type, (unsigned)m->rank, memory, m->sizes, m->strides + 1, low,
+                                      high, m->box[0], m->box[1], steps, 0, m->swizzle, PROMOTE_128, 0);
+}
+
 void o3rt_gpu_tensor_map(o3rt_session_t *session, void *map, const void *device, const int64_t *spec) {
   const o3rt_cuda_session_t *cuda = o3rt_cuda_session(session);
-  enum { MAX_RANK = 5, PROMOTE_128 = 2 };
-  static const uint32_t kSteps[MAX_RANK] = {1, 1, 1, 1, 1};
-  int rank = (int)spec[1], swizzle = 0;
-  uint64_t sizes[MAX_RANK], strides[MAX_RANK];
-  uint32_t box[MAX_RANK];
-  for (int64_t bytes = spec[2]; bytes > 16; bytes /= 2) ++swizzle;  // 32, 64, 128: 1, 2, 3
-  for (int i = 0; i < rank; ++i) {
-    sizes[i] = (uint64_t)spec[3 + i];
-    strides[i] = (uint64_t)spec[3 + rank + i];
-    box[i] = (uint32_t)spec[3 + 2 * rank + i];
-  }
-  if (!cuda->model->api->tensor_map)
+  const map_spec_t m = read_map(spec);
+  void *memory = pointer(address(device));
+  if (!cuda->model->api->tensor_map || !cuda->model->api->window_map)
     fail(session, 0, "the NVIDIA driver is older than CUDA 12: no tensor maps");
-  int code = cuda->model->api->tensor_map(map, (int)spec[0], (unsigned)rank, pointer(address(device)), sizes,
-                                          strides + 1, box, kSteps, 0, swizzle, PROMOTE_128, 0);
+  int code = spec[WINDOWS] ? encode_windows(cuda, map, memory, &m, spec + MAP_SIZES + 3 * m.rank)
+                           : encode_boxes(cuda, map, memory, &m);
   if (code != CUDA_OK) fail(session, code, "encoding a tensor map");
 }
 

@@ -2,6 +2,7 @@
 
 #include "base/strbuf.h"
 #include "target/nvptx/gemm_site.h"
+#include "target/nvptx/image_kernel.h"
 #include "target/nvptx/row_kernel.h"
 
 static const o3_fast_family_t FAMILIES[] = {

@@ -103,29 +103,82 @@ static int barrier_at(writer_t *w, int barriers, int stage) {
 
 /* ---- The producer ---- */
 
-static void load_stage(writer_t *w, const place_t *at, int k, int stage) {
+/* The stage that is filled: where, and what counts its bytes. */
+typedef struct filled {
+  int a, b, full;
+} filled_t;
+
+static filled_t begin_fill(writer_t *w, int stage) {
   o3_kernel_text_t *t = w->t;
-  int full = barrier_at(w, w->full, stage), zero = o3_kt_i32(t, 0);
-  int a = o3_kt_shared(t, w->shared, o3_kt_op_const(t, "muli", stage, w->a_bytes));
   int b_at = o3_kt_op_const(t, "addi", o3_kt_op_const(t, "muli", stage, w->b_bytes),
                             (int64_t)w->s->stages * w->a_bytes);
+  filled_t f = {.a = o3_kt_shared(t, w->shared, o3_kt_op_const(t, "muli", stage, w->a_bytes)),
+                .b = b_at,
+                .full = barrier_at(w, w->full, stage)};
+  o3_kt_mbarrier_expect(t, f.full, w->a_bytes + w->b_bytes);
+  return f;
+}
+
+/* Rows of B from |k|, in panels of 64 columns. */
+static void load_panels(writer_t *w, const filled_t *f, int column, int k, const int batch[2]) {
+  o3_kernel_text_t *t = w->t;
+  for (int panel = 0; panel < w->s->columns / 64; ++panel) {
+    int to = o3_kt_shared(t, w->shared, o3_kt_op_const(t, "addi", f->b, panel * BLOCK_K * ROW_BYTES));
+    o3_kt_tensor_load(t, to, "%map1", f->full, 4,
+                      (int[]){o3_kt_op_const(t, "addi", column, panel * 64), k, batch[1], batch[0]});
+  }
+}
+
+static void load_stage(writer_t *w, const place_t *at, int step, int stage) {
+  o3_kernel_text_t *t = w->t;
+  int zero = o3_kt_i32(t, 0), k = o3_kt_op_const(t, "muli", step, BLOCK_K);
+  filled_t f = begin_fill(w, stage);
   int a_batch[2], b_batch[2];
   for (int i = 0; i < 2; ++i) {
     a_batch[i] = w->g->a_batch[i] ? at->batch[i] : zero;
     b_batch[i] = w->g->b_batch[i] ? at->batch[i] : zero;
   }
-  o3_kt_mbarrier_expect(t, full, w->a_bytes + w->b_bytes);
-  o3_kt_tensor_load(t, a, "%map0", full, 4, (int[]){k, at->row, a_batch[1], a_batch[0]});
-  if (!w->g->b_by_rows) {
-    o3_kt_tensor_load(t, o3_kt_shared(t, w->shared, b_at), "%map1", full, 4,
+  o3_kt_tensor_load(t, f.a, "%map0", f.full, 4, (int[]){k, at->row, a_batch[1], a_batch[0]});
+  if (w->g->b_by_rows)
+    load_panels(w, &f, at->column, k, b_batch);
+  else
+    o3_kt_tensor_load(t, o3_kt_shared(t, w->shared, f.b), "%map1", f.full, 4,
                       (int[]){k, at->column, b_batch[1], b_batch[0]});
-    return;
+}
+
+/* x, y and image of the window of |row|: where its first tap is. */
+static void window_place(writer_t *w, int row, int place[3]) {
+  o3_kernel_text_t *t = w->t;
+  const o3_gemm_window_t *window = w->g->window;
+  int rest = row;
+  for (int i = 0; i < 2; ++i) {
+    int at = o3_kt_op_const(t, "remui", rest, window->outputs[i]);
+    rest = o3_kt_op_const(t, "divui", rest, window->outputs[i]);
+    place[i] = o3_kt_op_const(t, "subi", o3_kt_op_const(t, "muli", at, window->steps[i]), window->lows[i]);
   }
-  for (int panel = 0; panel < w->s->columns / 64; ++panel) {
-    int to = o3_kt_shared(t, w->shared, o3_kt_op_const(t, "addi", b_at, panel * BLOCK_K * ROW_BYTES));
-    o3_kt_tensor_load(t, to, "%map1", full, 4,
-                      (int[]){o3_kt_op_const(t, "addi", at->column, panel * 64), k, b_batch[1], b_batch[0]});
-  }
+  place[2] = rest;
+}
+
+/* Steps walk the channels of a tap, then the taps along x, then along y. Those behind the last, which blocks
+ * of a cluster may have, read zeros: channels that are not there. */
+static void load_windows(writer_t *w, const int place[3], int column, int step, int stage) {
+  o3_kernel_text_t *t = w->t;
+  const o3_gemm_window_t *window = w->g->window;
+  int blocks = ceil_div(window->channels, BLOCK_K), offsets[2];
+  int tap = o3_kt_op_const(t, "divui", step, blocks);
+  int channel = o3_kt_op_const(t, "muli", o3_kt_op_const(t, "remui", step, blocks), BLOCK_K);
+  int taps[2] = {o3_kt_op_const(t, "remui", tap, window->taps[0]),
+                 o3_kt_op_const(t, "divui", tap, window->taps[0])};
+  int64_t steps = o3_gemm_steps(w->g);
+  if (steps % w->s->split)
+    channel = o3_kt_select(t, o3_kt_cmp_const(t, "slt", step, steps), channel,
+                           o3_kt_i32(t, (int64_t)blocks * BLOCK_K), "i32");
+  for (int i = 0; i < 2; ++i)
+    offsets[i] = o3_kt_value(t, "arith.trunci %%v%d : i32 to i16",
+                             o3_kt_op_const(t, "muli", taps[i], window->dilations[i]));
+  filled_t f = begin_fill(w, stage);
+  o3_kt_window_load(t, f.a, "%map0", f.full, (int[]){channel, place[0], place[1], place[2]}, offsets);
+  load_panels(w, &f, column, channel, (int[]){o3_kt_i32(t, 0), tap});
 }
 
 static void producer(writer_t *w) {
@@ -133,13 +186,18 @@ static void producer(writer_t *w) {
   o3_kt_carried_t turn[2], inner[2];
   int next[2];
   place_t at = tile_place(w, open_tiles(w, turn));
-  int first =
-      w->s->split > 1 ? o3_kt_op_const(t, "muli", w->rank, (int64_t)w->k_blocks * BLOCK_K) : o3_kt_i32(t, 0);
+  int first = w->s->split > 1 ? o3_kt_op_const(t, "muli", w->rank, w->k_blocks) : o3_kt_i32(t, 0);
+  int place[3];
+  if (w->g->window) window_place(w, at.row, place);
   for (int i = 0; i < 2; ++i) inner[i] = (o3_kt_carried_t){.init = turn[i].value, .type = "i32"};
   int zero = o3_kt_i32(t, 0), blocks = o3_kt_i32(t, w->k_blocks), one = o3_kt_i32(t, 1);
   int k = o3_kt_for(t, zero, blocks, one, 2, inner), stage = inner[0].value, parity = inner[1].value;
   o3_kt_mbarrier_wait(t, barrier_at(w, w->empty, stage), o3_kt_op_const(t, "xori", parity, 1));
-  load_stage(w, &at, o3_kt_op(t, "addi", first, o3_kt_op_const(t, "muli", k, BLOCK_K)), stage);
+  int step = o3_kt_op(t, "addi", first, k);
+  if (w->g->window)
+    load_windows(w, place, at.column, step, stage);
+  else
+    load_stage(w, &at, step, stage);
   next_stage(w, stage, parity, next);
   o3_kt_end_for(t, 2, inner, next);
   o3_kt_end_for(t, 2, turn, (int[]){inner[0].result, inner[1].result});
@@ -521,6 +579,11 @@ static void body(writer_t *w) {
 
 /* ---- Launches ---- */
 
+/* Where the last window begins, from the last position of the image. */
+static int64_t last_corner(const o3_gemm_window_t *w, int i) {
+  return (w->outputs[i] - 1) * w->steps[i] - w->lows[i] - (w->sizes[i] - 1);
+}
+
 static o3_gpu_tensor_map_t matrix_map(const o3_gemm_t *g, o3_gpu_element_t element, const int64_t sizes[2],
                                       int64_t pitch, const int64_t batch[2]) {
   int64_t bytes = o3_gpu_element_info(element)->bytes;
@@ -545,8 +608,36 @@ static void add_map(o3_gpu_kernel_t *kernel, int buffer, o3_gpu_tensor_map_t map
   o3_gpu_kernel_add_map(kernel, buffer, &map);
 }
 
-static void add_arguments(const o3_gemm_t *g, const o3_gemm_schedule_t *s, o3_gpu_kernel_t *kernel) {
-  int out = 2 + g->num_extras;
+static void add_windows(const o3_gemm_t *g, const o3_gemm_schedule_t *s, o3_gpu_kernel_t *kernel) {
+  const o3_gemm_window_t *w = g->window;
+  int64_t bytes = o3_gpu_element_info(g->element)->bytes;
+  o3_gpu_tensor_map_t map = {.element = g->element,
+                             .rank = 4,
+                             .sizes = {w->channels},
+                             .box = {BLOCK_K, s->consumers * ROWS},
+                             .swizzle = ROW_BYTES,
+                             .windows = true};
+  for (int i = 0; i < 3; ++i) {
+    map.sizes[1 + i] = w->sizes[i];
+    map.strides[1 + i] = w->strides[i] * bytes;
+  }
+  for (int i = 0; i < 2; ++i) {
+    map.lows[i] = (int32_t)-w->lows[i];
+    map.highs[i] = (int32_t)last_corner(w, i);
+    map.steps[i] = (int32_t)w->steps[i];
+  }
+  o3_gpu_kernel_add_map(kernel, 0, &map);
+  const int64_t taps[2] = {0, w->channels * g->b_pitch};
+  o3_gpu_tensor_map_t weights = matrix_map(g, g->element, (int64_t[]){g->n, w->channels}, g->b_pitch, taps);
+  weights.sizes[2] = w->taps[0] * w->taps[1];
+  add_map(kernel, 1, weights, 64, BLOCK_K);
+}
+
+static void add_factors(const o3_gemm_t *g, const o3_gemm_schedule_t *s, o3_gpu_kernel_t *kernel) {
+  if (g->window) {
+    add_windows(g, s, kernel);
+    return;
+  }
   add_map(kernel, 0, matrix_map(g, g->element, (int64_t[]){g->k, g->m}, g->a_pitch, g->a_batch), BLOCK_K,
           s->consumers * ROWS);
   if (g->b_by_rows) {
@@ -556,6 +647,11 @@ static void add_arguments(const o3_gemm_t *g, const o3_gemm_schedule_t *s, o3_gp
     add_map(kernel, 1, matrix_map(g, g->element, (int64_t[]){g->k, g->n}, g->b_pitch, g->b_batch), BLOCK_K,
             s->columns);
   }
+}
+
+static void add_arguments(const o3_gemm_t *g, const o3_gemm_schedule_t *s, o3_gpu_kernel_t *kernel) {
+  int out = 2 + g->num_extras;
+  add_factors(g, s, kernel);
   for (int i = 0; i < g->num_extras; ++i) o3_gpu_kernel_add_pointer(kernel, 2 + i);
   if (s->store_by_tensor) {
     add_map(kernel, out, matrix_map(g, g->out, (int64_t[]){g->n, g->m}, g->d_pitch, g->d_batch), 64, ROWS);
@@ -592,11 +688,33 @@ static void write_module(o3_kernel_text_t *t, void *context) {
   o3_kt_end_kernel(t);
 }
 
+/* The limits of im2col maps of two spatial dimensions. */
+static const char *refuse_window(const o3_gemm_window_t *w) {
+  enum { CORNER = 127, STEP = 8, OFFSET = 255, ALIGNMENT = 8 };
+  if (w->channels % ALIGNMENT) return "the channels are no multiple of 8";
+  for (int i = 0; i < 3; ++i) {
+    if (w->strides[i] % ALIGNMENT || w->strides[i] < 1)
+      return "a position of the image is at an address that TMA does not take";
+  }
+  for (int i = 0; i < 2; ++i) {
+    int64_t last = last_corner(w, i);
+    if (w->lows[i] < 0 || w->lows[i] > CORNER || last > CORNER || last < -CORNER)
+      return "the windows reach too far beyond the image, or end too far before its end";
+    if (w->steps[i] > STEP || (w->taps[i] - 1) * w->dilations[i] > OFFSET)
+      return "the steps or the taps of a window are too far apart";
+  }
+  return NULL;
+}
+
 const char *o3_gemm_refuse(const o3_gemm_t *g) {
   enum { ALIGNMENT = 8 };
+  if (g->window) {
+    const char *why = refuse_window(g->window);
+    if (why) return why;
+  }
   if (g->element == O3_GPU_F32) return "the warpgroup product takes f16 and bf16";
   if (g->n % ALIGNMENT || g->k % ALIGNMENT) return "the sizes n and k are no multiples of 8";
-  if (g->a_pitch % ALIGNMENT || g->b_pitch % ALIGNMENT || g->d_pitch % ALIGNMENT)
+  if ((!g->window && g->a_pitch % ALIGNMENT) || g->b_pitch % ALIGNMENT || g->d_pitch % ALIGNMENT)
     return "a row starts at an address that TMA does not take";
   for (int i = 0; i < 2; ++i) {
     if (g->a_batch[i] % ALIGNMENT || g->b_batch[i] % ALIGNMENT || g->d_batch[i] % ALIGNMENT)
@@ -627,10 +745,10 @@ o3_status_t o3_gemm_build(const o3_gemm_t *gemm, const o3_gemm_schedule_t *sched
   w.b_bytes = schedule->columns * ROW_BYTES;
   w.row_tiles = ceil_div(gemm->m, schedule->consumers * ROWS);
   w.column_tiles = ceil_div(gemm->n, schedule->columns);
-  w.k_blocks = ceil_div(ceil_div(gemm->k, BLOCK_K), schedule->split);
+  w.k_blocks = ceil_div(o3_gemm_steps(gemm), schedule->split);
   set_launch(&w, multiprocessors, kernel);
   add_arguments(gemm, schedule, kernel);
-  snprintf(stem, sizeof(stem), "o3k_%s_gemm_%dx%dx%d__sm90a", mlir_type(gemm->element),
-           schedule->consumers * ROWS, schedule->columns, BLOCK_K);
+  snprintf(stem, sizeof(stem), "o3k_%s_%s_%dx%dx%d__sm90a", mlir_type(gemm->element),
+           gemm->window ? "conv" : "gemm", schedule->consumers * ROWS, schedule->columns, BLOCK_K);
   return o3_kt_write(kernel, stem, write_module, &w);
 }

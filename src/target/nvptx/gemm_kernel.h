@@ -2,6 +2,12 @@
  *
  *     D[b, c, m, n] = epilogue(sum over k of A[b, c, m, k] * B[b, c, k, n], extra operands at (b, c, m, n))
  *
+ * A may also be the windows of an image with the channels last, which is a convolution:
+ *
+ *     D[(n, y, x), m] = epilogue(sum over taps (j, i) and channels c of
+ *                                X[n, y * step + j * dilation - low, x * step + i * dilation - low, c] *
+ *                                B[(j, i, c), m])       X is zero outside of the image
+ *
  * A producer warp fills a ring of shared memory by TMA; one or two consumer warpgroups multiply 64 rows each,
  * apply the epilogue to the sums in registers and store. Buffers: 0 is A, 1 is B, then the extra operands, D
  * is the last.
@@ -22,11 +28,20 @@ typedef struct o3_gemm_extra {
   int64_t strides[O3_GEMM_DIMS]; /* elements; 0 where it does not depend on the dimension */
 } o3_gemm_extra_t;
 
+/* Along x, then y, then from image to image; what has two members is along x and y. */
+typedef struct o3_gemm_window {
+  int64_t channels;
+  int64_t sizes[3], strides[3]; /* of the image: positions, elements from one to the next */
+  int64_t outputs[3];           /* positions of the result */
+  int64_t taps[2], steps[2], dilations[2], lows[2];
+} o3_gemm_window_t;
+
 typedef struct o3_gemm {
   int64_t batch[2], m, n, k;                  /* outer and inner batch */
   o3_gpu_element_t element, out;              /* of A and B; of D */
   bool b_by_rows;                             /* B is [k, n], else [n, k] */
-  int64_t a_pitch, b_pitch, d_pitch;          /* elements from a row to the next */
+  const o3_gemm_window_t *window;             /* what A is; NULL: a matrix */
+  int64_t a_pitch, b_pitch, d_pitch;          /* elements from a row to the next; a_pitch: of a matrix */
   int64_t a_batch[2], b_batch[2], d_batch[2]; /* from a batch to the next; 0: the same for all */
   int num_extras;
   o3_gemm_extra_t extras[O3_GEMM_MAX_EXTRAS];
@@ -48,6 +63,9 @@ typedef struct o3_gemm_schedule {
 
 /* Why the family does not take the product; NULL when it does. Static text. */
 const char *o3_gemm_refuse(const o3_gemm_t *gemm);
+
+/* The steps along k: of 64, which for windows are channels of one tap. */
+int64_t o3_gemm_steps(const o3_gemm_t *gemm);
 
 /* The schedule for a card of |multiprocessors| with |shared_bytes| a block. */
 o3_gemm_schedule_t o3_gemm_schedule(const o3_gemm_t *gemm, int multiprocessors, int shared_bytes);

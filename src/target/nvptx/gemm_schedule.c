@@ -6,6 +6,11 @@ enum { BLOCK_K = 64, ROWS = 64, STAGING_BYTES = 8 << 10 };
 
 static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
+int64_t o3_gemm_steps(const o3_gemm_t *g) {
+  const o3_gemm_window_t *w = g->window;
+  return w ? w->taps[0] * w->taps[1] * ceil_div(w->channels, BLOCK_K) : ceil_div(g->k, BLOCK_K);
+}
+
 static int shared_bytes(const o3_gemm_schedule_t *s) {
   int ring = s->stages * (s->consumers * ROWS + s->columns) * 2 * BLOCK_K;
   int staging = s->store_by_tensor ? s->consumers * 2 * STAGING_BYTES : 0;
@@ -14,7 +19,7 @@ static int shared_bytes(const o3_gemm_schedule_t *s) {
 
 /* As many stages as fit, or as k has blocks. */
 static void set_stages(const o3_gemm_t *g, int limit, o3_gemm_schedule_t *s) {
-  int64_t blocks = ceil_div(ceil_div(g->k, BLOCK_K), s->split);
+  int64_t blocks = ceil_div(o3_gemm_steps(g), s->split);
   s->stages = 12;
   while (s->stages > 2 && (shared_bytes(s) > limit || s->stages > blocks)) --s->stages;
 }
@@ -31,7 +36,7 @@ static double cost(const o3_gemm_t *g, const o3_gemm_schedule_t *s, int multipro
   static const double START = 1.13, TURN = 0.44, STORE = 3.2e-3, MULTIPLY = 1.157e-3, LOAD = 9.4e-4,
                       STEP = 0.075, SHARE = 1.9;
   int64_t turns = ceil_div(count_blocks(g, s), multiprocessors);
-  int64_t blocks = ceil_div(ceil_div(g->k, BLOCK_K), s->split);
+  int64_t blocks = ceil_div(o3_gemm_steps(g), s->split);
   double multiply = MULTIPLY * s->consumers * s->columns, load = LOAD * (s->consumers * ROWS + s->columns);
   double step = multiply > load ? multiply : load;
   double store = STORE * s->columns * s->consumers / s->split;
@@ -46,7 +51,7 @@ static bool allowed(const o3_gemm_t *g, const o3_gemm_schedule_t *s, int multipr
   if (s->consumers > 1 && g->m <= ROWS) return false;
   if (g->b_by_rows && s->columns % 64) return false;
   if (s->split > 1 && s->columns / s->split % 8) return false;
-  if (s->split > ceil_div(g->k, BLOCK_K)) return false;
+  if (s->split > o3_gemm_steps(g)) return false;
   if (s->split > 1 && (s->columns > 64 || count_blocks(g, s) > multiprocessors)) return false;
   return shared_bytes(s) <= limit;
 }

@@ -1,7 +1,7 @@
-/* The product's loops are sorted by who walks them: both inputs and the result (batch), A and the result
- * (rows), B and the result (columns), A and B (k). The ops before it give what the sums start at, those
- * behind it are the epilogue: each is a function of the result's element so far and of other operands,
- * addressed by the same loops. */
+/* A product of matrices has its loops sorted by who walks them: both inputs and the result (batch), A and the
+ * result (rows), B and the result (columns), A and B (k); window_site.h reads convolutions. The ops before it
+ * give what the sums start at, those behind it are the epilogue: each is a function of the result's element
+ * so far and of other operands, addressed by the same loops. */
 #include "target/nvptx/gemm_site.h"
 
 #include <string.h>
@@ -9,47 +9,83 @@
 #include "target/cpu/nest.h"
 #include "target/nvptx/body_text.h"
 #include "target/nvptx/gemm_kernel.h"
+#include "target/nvptx/window_site.h"
 
 /* Groups of loops; the first are O3_GEMM_OUTER to O3_GEMM_COLUMN. */
 enum { OUTER, INNER, ROWS, COLUMNS, DEPTH, GROUPS };
 enum { MAX_SIDES = 8 };
 
-/* An op besides the product, with its operands as numbers of extras; SO_FAR is the result's element. */
-enum { SO_FAR = -1, UNUSED = -2 };
+/* An op besides the product, with its operands: numbers of extras, or RESULTS and the number of the op that
+ * computes them, which for the product is PRODUCT. */
+enum { UNUSED = -1, RESULTS = O3_GEMM_MAX_EXTRAS, PRODUCT = MAX_SIDES };
 typedef struct side {
   o3_nest_t *nest;
   int operands[O3_NEST_MAX_OPERANDS];
 } side_t;
 
+/* What an op of the kernel wrote, a buffer or tensor. */
+typedef struct written {
+  MlirValue value;
+  int op;
+} written_t;
+
 typedef struct reader {
   const o3_kernel_site_t *site;
   o3_nest_t *product, *whole; /* dims merged; as they are in the op */
   const o3_nest_operand_t *a, *b, *c;
-  int dims[GROUPS]; /* -1: of size 1 */
+  int dims[GROUPS];           /* of matrices; -1: of size 1 */
+  int groups[O3_IR_MAX_RANK]; /* of each loop as it is in the op; -1: of size 1 */
+  bool has_halo;              /* A is |halo|.from with a border, which the kernel does not make */
+  o3_halo_t halo;
+  o3_gemm_window_t window;
   int num_before, num_after;
-  side_t sides[MAX_SIDES];             /* before, then after */
-  MlirValue so_far[2 * MAX_SIDES + 2]; /* buffers or tensors that hold the result's elements */
-  int num_so_far;
+  side_t sides[MAX_SIDES]; /* before, then after */
+  int start;               /* the one that sums start at the result of */
+  int num_written;
+  written_t written[MAX_SIDES + 1];
   int extra_arguments[O3_GEMM_MAX_EXTRAS];
   o3_status_t status; /* of the epilogue */
   o3_gemm_t gemm;
 } reader_t;
 
-/* Ops on tensors are read as they will be on buffers: every operand is an argument then, and the values that
- * an op writes are its initial value and its result. */
+/* Ops on tensors are read as they will be on buffers: every operand is an argument then but parts of others,
+ * which are cut out in the kernel. */
 static bool on_tensors(const reader_t *r) { return r->site->num_arguments < 0; }
 
 static bool read_nest(const reader_t *r, MlirOperation op, o3_nest_t *nest) {
   return on_tensors(r) ? o3_nest_read_any(op, nest) : o3_nest_read(op, nest);
 }
 
-static bool is_argument(const reader_t *r, MlirValue value) {
-  return on_tensors(r) || o3_kernel_site_argument(r->site, value) >= 0;
+static bool is_part(MlirValue tensor) {
+  static const char *const VIEWS[] = {"tensor.extract_slice", "tensor.expand_shape", "tensor.collapse_shape",
+                                      "tensor.cast"};
+  MlirOperation def = o3_value_def(tensor);
+  for (int i = 0; i < 4 && !mlirOperationIsNull(def); ++i) {
+    if (o3_op_is(def, VIEWS[i])) return i == 0 || is_part(mlirOperationGetOperand(def, 0));
+  }
+  return false;
 }
 
-static void add_so_far(reader_t *r, const o3_nest_t *nest) {
-  r->so_far[r->num_so_far++] = o3_kernel_site_base(nest->operands[nest->num_operands - 1].value);
-  if (on_tensors(r)) r->so_far[r->num_so_far++] = mlirOperationGetResult(nest->op, 0);
+static bool is_argument(const reader_t *r, MlirValue value) {
+  return on_tensors(r) ? !is_part(value) : o3_kernel_site_argument(r->site, value) >= 0;
+}
+
+static MlirValue written_by(const reader_t *r, const o3_nest_t *nest) {
+  return on_tensors(r) ? mlirOperationGetResult(nest->op, 0)
+                       : o3_kernel_site_base(nest->operands[nest->num_operands - 1].value);
+}
+
+static void add_written(reader_t *r, const o3_nest_t *nest, int op) {
+  r->written[r->num_written++] = (written_t){written_by(r, nest), op};
+}
+
+/* The op that has written |value| last; -1 when none of the kernel has. */
+static int writer_of(const reader_t *r, MlirValue value) {
+  if (!on_tensors(r)) value = o3_kernel_site_base(value);
+  for (int i = r->num_written - 1; i >= 0; --i) {
+    if (mlirValueEqual(r->written[i].value, value)) return r->written[i].op;
+  }
+  return -1;
 }
 
 /* ---- The product ---- */
@@ -83,6 +119,17 @@ static const char *sort_dims(reader_t *r) {
   return NULL;
 }
 
+static void note_groups(reader_t *r) {
+  for (int d = 0; d < r->whole->num_dims; ++d) {
+    int root = d;
+    while (r->product->merged_into[root] >= 0) root = r->product->merged_into[root];
+    r->groups[d] = -1;
+    for (int g = 0; g < GROUPS; ++g) {
+      if (r->dims[g] == root) r->groups[d] = g;
+    }
+  }
+}
+
 static int64_t size_of(const reader_t *r, int group) {
   return r->dims[group] < 0 ? 1 : r->product->sizes[r->dims[group]];
 }
@@ -105,15 +152,21 @@ static bool read_matrix(const reader_t *r, const o3_nest_operand_t *operand, int
   return true;
 }
 
+static const char *read_types(reader_t *r) {
+  o3_gpu_element_t other;
+  if (!o3_kernel_site_element(r->a->value, &r->gemm.element) ||
+      !o3_kernel_site_element(r->b->value, &other) || other != r->gemm.element)
+    return "the factors are not of one of the types f16, bf16";
+  bool sums = mlirTypeIsAF32(o3_type_element(mlirValueGetType(r->c->value)));
+  return sums ? NULL : "the sums are not in f32";
+}
+
 static const char *read_operands(reader_t *r) {
   o3_gemm_t *g = &r->gemm;
   for (int i = OUTER; i <= INNER; ++i) g->batch[i] = size_of(r, i);
   g->m = size_of(r, ROWS), g->n = size_of(r, COLUMNS), g->k = size_of(r, DEPTH);
-  o3_gpu_element_t other;
-  if (!o3_kernel_site_element(r->a->value, &g->element) || !o3_kernel_site_element(r->b->value, &other) ||
-      other != g->element)
-    return "the factors are not of one of the types f16, bf16";
-  if (!mlirTypeIsAF32(o3_type_element(mlirValueGetType(r->c->value)))) return "the sums are not in f32";
+  const char *why = read_types(r);
+  if (why) return why;
   if (!read_matrix(r, r->a, ROWS, DEPTH, &g->a_pitch, g->a_batch)) return "A is not row-major";
   g->b_by_rows = read_matrix(r, r->b, DEPTH, COLUMNS, &g->b_pitch, g->b_batch);
   if (!g->b_by_rows && !read_matrix(r, r->b, COLUMNS, DEPTH, &g->b_pitch, g->b_batch))
@@ -143,11 +196,7 @@ static bool multiplies_halves(const o3_nest_t *nest) {
          (is_extended(nest, x, 1) && is_extended(nest, y, 0));
 }
 
-static const char *read_product(reader_t *r, MlirOperation op) {
-  if (!read_nest(r, op, r->product) || !read_nest(r, op, r->whole)) return "an op is no loop nest on buffers";
-  o3_nest_merge(r->product);
-  if (r->product->num_inputs != 2 || r->product->num_operands != 3 || !multiplies_halves(r->product))
-    return "it is no product of two factors in half precision";
+static const char *read_matrices(reader_t *r) {
   const char *why = NULL;
   for (int swapped = 0; swapped < 2; ++swapped) {
     r->a = &r->product->operands[swapped];
@@ -157,8 +206,37 @@ static const char *read_product(reader_t *r, MlirOperation op) {
     if (!why) why = read_operands(r);
     if (!why) break;
   }
+  if (!why) note_groups(r);
+  return why;
+}
+
+static const char *read_windows(reader_t *r) {
+  r->a = &r->product->operands[0];
+  r->b = &r->product->operands[1];
+  r->c = &r->product->operands[2];
+  r->gemm = (o3_gemm_t){0};
+  const char *why = read_types(r);
+  return why ? why
+             : o3_window_site_read(r->whole, r->has_halo ? &r->halo : NULL, &r->gemm, &r->window, r->groups);
+}
+
+static bool walks_windows(const o3_nest_t *nest) {
+  return o3_str_equal(o3_op_string(nest->op, "o3.kernel"), "conv");
+}
+
+/* Where A is, besides its border. */
+static MlirValue factor_a(const reader_t *r) { return r->has_halo ? r->halo.from : r->a->value; }
+
+static const char *read_product(reader_t *r, MlirOperation op) {
+  if (!read_nest(r, op, r->product) || !read_nest(r, op, r->whole)) return "an op is no loop nest on buffers";
+  o3_nest_drop_single_turns(r->product);
+  o3_nest_merge(r->product);
+  if (r->product->num_inputs != 2 || r->product->num_operands != 3 || !multiplies_halves(r->product))
+    return "it is no product of two factors in half precision";
+  const char *why = r->has_halo ? "it has a border" : read_matrices(r);
+  if (why && (r->has_halo || walks_windows(r->whole))) why = read_windows(r);
   if (why) return why;
-  return is_argument(r, r->a->value) && is_argument(r, r->b->value) ? NULL
+  return is_argument(r, factor_a(r)) && is_argument(r, r->b->value) ? NULL
                                                                     : "a factor is computed in the kernel";
 }
 
@@ -167,14 +245,6 @@ static const char *read_product(reader_t *r, MlirOperation op) {
 static int dim_at(const o3_nest_operand_t *operand, int position) {
   MlirAffineExpr expr = operand->all_exprs[position];
   return mlirAffineExprIsADim(expr) ? (int)mlirAffineDimExprGetPosition(expr) : -1;
-}
-
-static bool is_so_far(const reader_t *r, MlirValue buffer) {
-  buffer = o3_kernel_site_base(buffer);
-  for (int i = 0; i < r->num_so_far; ++i) {
-    if (mlirValueEqual(r->so_far[i], buffer)) return true;
-  }
-  return false;
 }
 
 /* The loop of |op| that walks where the product's loop |dim| does, by how both address the result's shape; -1
@@ -196,10 +266,8 @@ static bool step_along(const reader_t *r, const side_t *s, const o3_nest_operand
   bool first = true;
   *step = 0;
   for (int d = r->whole->num_dims - 1; d >= 0; --d) {
-    bool member =
-        d == r->dims[group] || (r->dims[group] >= 0 && r->product->merged_into[d] == r->dims[group]);
     int64_t own;
-    if (!member || r->whole->sizes[d] == 1) continue;
+    if (r->groups[d] != group || r->whole->sizes[d] == 1) continue;
     int loop = loop_of(r, result, d);
     if (loop < 0 || !o3_nest_step(operand, loop, &own)) return false;
     if (first) *step = own;
@@ -245,13 +313,13 @@ static const char *read_result(reader_t *r, side_t *s) {
       return "the result is written in another order than row by row";
     step *= out->sizes[p];
   }
-  add_so_far(r, s->nest);
   return NULL;
 }
 
 static const char *read_side(reader_t *r, MlirOperation op, bool before) {
-  if (r->num_before + r->num_after == MAX_SIDES) return "it has too many ops";
-  side_t *s = &r->sides[r->num_before + r->num_after];
+  int number = r->num_before + r->num_after;
+  if (number == MAX_SIDES) return "it has too many ops";
+  side_t *s = &r->sides[number];
   s->nest = O3_ARENA_NEW(r->site->arena, o3_nest_t);
   if (!s->nest) return "memory is out";
   if (!read_nest(r, op, s->nest) || s->nest->num_operands != s->nest->num_inputs + 1 || reduces(s->nest))
@@ -260,14 +328,16 @@ static const char *read_side(reader_t *r, MlirOperation op, bool before) {
   for (int i = 0; i < s->nest->num_operands && !why; ++i) {
     s->operands[i] = UNUSED;
     if (!is_used(s->nest, i)) continue;
-    if (is_so_far(r, s->nest->operands[i].value))
-      s->operands[i] = SO_FAR;
+    int writer = writer_of(r, s->nest->operands[i].value);
+    if (writer >= 0)
+      s->operands[i] = RESULTS + writer;
     else
       why = read_extra(r, s, i);
   }
   if (!why) why = read_result(r, s);
+  add_written(r, s->nest, number);
   o3_gpu_element_t last = O3_GPU_F32;
-  o3_kernel_site_element(r->so_far[r->num_so_far - 1], &last);
+  o3_kernel_site_element(r->written[r->num_written - 1].value, &last);
   if (!why) why = o3_body_refuse(s->nest, last != O3_GPU_F32);
   ++*(before ? &r->num_before : &r->num_after);
   return why;
@@ -284,26 +354,47 @@ static const char *find_product(reader_t *r, int *product) {
   return *product < 0 ? "it has no product" : NULL;
 }
 
+/* Whether |op| makes the product's first factor, which its border is then no part of. */
+static bool take_halo(reader_t *r, MlirOperation op, MlirOperation product) {
+  o3_halo_t halo;
+  if (r->has_halo || !o3_halo_read(op, &halo)) return false;
+  MlirValue to = mlirOperationGetOperand(op, mlirOperationGetNumOperands(op) - 1);
+  MlirValue from = mlirOperationGetOperand(product, 0);
+  bool made = on_tensors(r) ? mlirValueEqual(from, mlirOperationGetResult(op, 0))
+                            : mlirValueEqual(o3_kernel_site_base(from), o3_kernel_site_base(to));
+  if (!made) return false;
+  r->has_halo = true;
+  r->halo = halo;
+  return true;
+}
+
 /* The product must start at what the ops before it wrote. */
-static const char *check_start(const reader_t *r) {
-  return is_so_far(r, r->c->value) ? NULL : "the sums start at something from outside of the kernel";
+static const char *read_start(reader_t *r) {
+  r->start = writer_of(r, r->c->value);
+  return r->start >= 0 ? NULL : "the sums start at something from outside of the kernel";
 }
 
 static const char *read_ops(reader_t *r) {
-  int product;
+  int product, halo = -1;
   const char *why = find_product(r, &product);
+  for (int i = 0; i < product && !why; ++i) {
+    if (take_halo(r, r->site->ops[i], r->site->ops[product])) halo = i;
+  }
   if (!why) why = read_product(r, r->site->ops[product]);
-  for (int i = 0; i < product && !why; ++i) why = read_side(r, r->site->ops[i], true);
-  if (!why) why = check_start(r);
+  for (int i = 0; i < product && !why; ++i) {
+    if (i != halo) why = read_side(r, r->site->ops[i], true);
+  }
+  if (!why) why = read_start(r);
   if (why) return why;
-  r->num_so_far = 0;
-  add_so_far(r, r->whole);
+  add_written(r, r->whole, PRODUCT);
   for (int i = product + 1; i < r->site->num_ops && !why; ++i) why = read_side(r, r->site->ops[i], false);
   return why;
 }
 
+static MlirValue output_of(const reader_t *r) { return r->written[r->num_written - 1].value; }
+
 static const char *read_output(reader_t *r) {
-  MlirValue out = r->so_far[r->num_so_far - 1];
+  MlirValue out = output_of(r);
   if (!is_argument(r, out)) return "its result is no argument";
   if (!o3_kernel_site_element(out, &r->gemm.out)) return "an element type is none of f16, bf16, f32";
   return NULL;
@@ -311,15 +402,16 @@ static const char *read_output(reader_t *r) {
 
 /* ---- The epilogue ---- */
 
-static int write_side(reader_t *r, o3_kernel_text_t *t, const side_t *s, int so_far, const int *extras) {
-  int arguments[O3_NEST_MAX_OPERANDS], result = so_far;
+/* |values|: of the extras, then of ops. */
+static int write_side(reader_t *r, o3_kernel_text_t *t, const side_t *s, const int *values) {
+  int arguments[O3_NEST_MAX_OPERANDS], result = -1;
   for (int i = 0; i < s->nest->num_operands; ++i) {
     o3_gpu_element_t element = O3_GPU_F32;
     o3_kernel_site_element(s->nest->operands[i].value, &element);
     if (s->operands[i] == UNUSED) {
       arguments[i] = o3_kt_value(t, "arith.constant 0.0 : %s", o3_gpu_element_info(element)->mlir);
     } else {
-      arguments[i] = s->operands[i] == SO_FAR ? so_far : extras[s->operands[i]];
+      arguments[i] = values[s->operands[i]];
     }
   }
   if (!r->status) r->status = o3_body_write(t, s->nest, arguments, &result);
@@ -336,12 +428,18 @@ static bool starts_at_zero(const side_t *s) {
 
 static int write_epilogue(o3_kernel_text_t *t, void *context, int sum, const int *extras) {
   reader_t *r = context;
-  int start = -1;
-  for (int i = 0; i < r->num_before; ++i) start = write_side(r, t, &r->sides[i], start, extras);
-  if (r->num_before && !(r->num_before == 1 && starts_at_zero(&r->sides[0])))
-    sum = o3_kt_value(t, "arith.addf %%v%d, %%v%d : f32", sum, start);
-  for (int i = 0; i < r->num_after; ++i) sum = write_side(r, t, &r->sides[r->num_before + i], sum, extras);
-  return sum;
+  int values[RESULTS + PRODUCT + 1], *results = values + RESULTS;
+  for (int i = 0; i < r->gemm.num_extras; ++i) values[i] = extras[i];
+  for (int i = 0; i < r->num_before; ++i) results[i] = write_side(r, t, &r->sides[i], values);
+  results[PRODUCT] = starts_at_zero(&r->sides[r->start])
+                         ? sum
+                         : o3_kt_value(t, "arith.addf %%v%d, %%v%d : f32", sum, results[r->start]);
+  int last = PRODUCT;
+  for (int i = r->num_before; i < r->num_before + r->num_after; ++i) {
+    results[i] = write_side(r, t, &r->sides[i], values);
+    last = i;
+  }
+  return results[last];
 }
 
 /* ---- The kernel ---- */
@@ -351,7 +449,7 @@ static void number_arguments(const reader_t *r, o3_gpu_kernel_t *kernel) {
   int extras = r->gemm.num_extras;
   for (int i = 0; i < kernel->num_arguments; ++i) {
     int *buffer = &kernel->arguments[i].buffer;
-    MlirValue value = *buffer == 0 ? r->a->value : *buffer == 1 ? r->b->value : r->so_far[r->num_so_far - 1];
+    MlirValue value = *buffer == 0 ? factor_a(r) : *buffer == 1 ? r->b->value : output_of(r);
     *buffer = *buffer >= 2 && *buffer < 2 + extras ? r->extra_arguments[*buffer - 2]
                                                    : o3_kernel_site_argument(r->site, value);
   }
@@ -393,6 +491,22 @@ const char *o3_gemm_refuse_ops(o3_arena_t *arena, int num_ops, const MlirOperati
   return r ? read_all(r) : "memory is out";
 }
 
+const char *o3_gemm_refuse_padding(MlirOperation product, MlirOperation padding) {
+  o3_arena_t *scratch = o3_arena_create();
+  if (!scratch) return "memory is out";
+  const o3_kernel_site_t site = {.arena = scratch, .num_arguments = -1};
+  reader_t *r = create_reader(&site);
+  const char *why = r ? NULL : "memory is out";
+  if (!why && !o3_halo_read(padding, &r->halo)) why = "it is no border of zeros";
+  if (!why) {
+    r->has_halo = true;
+    why = read_product(r, product);
+  }
+  if (!why) why = o3_gemm_refuse(&r->gemm);
+  o3_arena_destroy(scratch);
+  return why;
+}
+
 o3_status_t o3_gemm_make(const o3_kernel_site_t *site, o3_gpu_kernel_t *kernel, const char **why_not) {
   reader_t *r = create_reader(site);
   O3_TRY_ALLOC(r);
@@ -401,7 +515,6 @@ o3_status_t o3_gemm_make(const o3_kernel_site_t *site, o3_gpu_kernel_t *kernel, 
   if (*why_not) return NULL;
   r->gemm.epilogue = write_epilogue;
   r->gemm.epilogue_context = r;
-  if (r->num_after == 0 && r->gemm.out == O3_GPU_F32 && r->num_before == 0) r->gemm.epilogue = NULL;
   o3_gemm_schedule_t schedule = choose_schedule(r);
   O3_TRY(o3_gemm_build(&r->gemm, &schedule, site->multiprocessors, kernel));
   number_arguments(r, kernel);

@@ -1,4 +1,5 @@
-/* Matrix products among the kernels of the fuse stage: reads what gemm_kernel.h describes from linalg ops. */
+/* Matrix products and convolutions among the kernels of the fuse stage: reads what gemm_kernel.h describes
+ * from linalg ops. */
 #ifndef O3_TARGET_NVPTX_GEMM_SITE_H
 #define O3_TARGET_NVPTX_GEMM_SITE_H
 
@@ -14,5 +15,9 @@ o3_status_t o3_gemm_make(const o3_kernel_site_t *site, o3_gpu_kernel_t *kernel, 
 /* Why the family would not take the kernel of these ops, linalg.generic on tensors in order, of which the
  * last gives the result; NULL when it would. |arena|: scratch. */
 const char *o3_gemm_refuse_ops(o3_arena_t *arena, int num_ops, const MlirOperation *ops);
+
+/* Why the family would not do without |padding|, the op on tensors that gives |product| its first factor;
+ * NULL when it reads the image without a border. */
+const char *o3_gemm_refuse_padding(MlirOperation product, MlirOperation padding);
 
 #endif

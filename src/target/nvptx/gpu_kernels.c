@@ -62,16 +62,19 @@ static o3_status_t add_code(MlirModule module, const o3_gpu_kernel_t *kernel) {
   return NULL;
 }
 
-/* A constant of the host: what cuTensorMapEncodeTiled is given. See o3rt_gpu_tensor_map. */
+/* A constant of the host: what the encoder is given. See o3rt_gpu_tensor_map. */
 static MlirValue map_spec(o3_builder_t *b, MlirModule module, const o3_gpu_tensor_map_t *map) {
-  int64_t words[3 + 3 * O3_GPU_MAP_RANK];
+  int64_t words[4 + 3 * O3_GPU_MAP_RANK + 6];
   int count = 0;
   words[count++] = o3_gpu_element_info(map->element)->tensor_map;
   words[count++] = map->rank;
   words[count++] = map->swizzle;
+  words[count++] = map->windows;
   for (int i = 0; i < map->rank; ++i) words[count++] = map->sizes[i];
   for (int i = 0; i < map->rank; ++i) words[count++] = map->strides[i];
   for (int i = 0; i < map->rank; ++i) words[count++] = map->box[i];
+  const int32_t *const windows[] = {map->lows, map->highs, map->steps};
+  for (int i = 0; i < 6; ++i) words[count++] = windows[i / 2][i % 2];
   MlirType i64 = o3_cpu_i64_type(b->context);
   MlirValue memory = o3_nvptx_stack(module, "map", (int64_t)sizeof(words));
   for (int i = 0; i < count; ++i) {

@@ -31,7 +31,9 @@ typedef struct o3_gpu_element_info {
 
 const o3_gpu_element_info_t *o3_gpu_element_info(o3_gpu_element_t element);
 
-/* What cuTensorMapEncodeTiled is given: dimension 0 is the contiguous one. */
+/* What cuTensorMapEncodeTiled is given: dimension 0 is the contiguous one. Of windows, what
+ * cuTensorMapEncodeIm2col is: dimensions are channels, x, y and the image, and a box is box[0] channels of
+ * box[1] positions, which are those that are |lows| before the first to |highs| behind the last, in steps. */
 enum { O3_GPU_MAP_RANK = 5 };
 typedef struct o3_gpu_tensor_map {
   o3_gpu_element_t element;
@@ -40,6 +42,8 @@ typedef struct o3_gpu_tensor_map {
   int64_t strides[O3_GPU_MAP_RANK]; /* bytes, multiples of 16; [0] is not used */
   int32_t box[O3_GPU_MAP_RANK];     /* elements */
   int swizzle;                      /* bytes: 0, 32, 64 or 128 */
+  bool windows;
+  int32_t lows[2], highs[2], steps[2]; /* of windows, along x and y */
 } o3_gpu_tensor_map_t;
 
 typedef enum o3_gpu_argument_kind { O3_GPU_ARG_POINTER, O3_GPU_ARG_TENSOR_MAP } o3_gpu_argument_kind_t;

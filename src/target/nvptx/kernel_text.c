@@ -151,25 +151,37 @@ void o3_kt_barrier(o3_kernel_text_t *t, int id, int threads) {
 
 /* ---- Tensor copies ---- */
 
-static void coordinates_text(o3_kernel_text_t *t, int rank, const int *coordinates) {
-  o3_strbuf_puts(&t->out, "box[");
+static void coordinates_text(o3_kernel_text_t *t, const char *name, int rank, const int *coordinates) {
+  o3_strbuf_printf(&t->out, "%s[", name);
   for (int i = 0; i < rank; ++i) o3_strbuf_printf(&t->out, "%s%%v%d", i ? ", " : "", coordinates[i]);
-  o3_strbuf_puts(&t->out, "] : ");
+  o3_strbuf_puts(&t->out, "] ");
 }
 
-void o3_kt_tensor_load(o3_kernel_text_t *t, int shared, const char *map, int barrier, int rank,
+static void begin_load(o3_kernel_text_t *t, int shared, const char *map, int barrier, int rank,
                        const int *coordinates) {
   int to = o3_kt_value(t, "llvm.addrspacecast %%v%d : !llvm.ptr<3> to !llvm.ptr<7>", shared);
   o3_strbuf_printf(&t->out, "nvvm.cp.async.bulk.tensor.shared.cluster.global %%v%d, %s, %%v%d, ", to, map,
                    barrier);
-  coordinates_text(t, rank, coordinates);
-  o3_strbuf_puts(&t->out, "!llvm.ptr<7>, !llvm.ptr\n");
+  coordinates_text(t, "box", rank, coordinates);
+}
+
+void o3_kt_tensor_load(o3_kernel_text_t *t, int shared, const char *map, int barrier, int rank,
+                       const int *coordinates) {
+  begin_load(t, shared, map, barrier, rank, coordinates);
+  o3_strbuf_puts(&t->out, ": !llvm.ptr<7>, !llvm.ptr\n");
+}
+
+void o3_kt_window_load(o3_kernel_text_t *t, int shared, const char *map, int barrier,
+                       const int coordinates[4], const int offsets[2]) {
+  begin_load(t, shared, map, barrier, 4, coordinates);
+  coordinates_text(t, "im2col", 2, offsets);
+  o3_strbuf_puts(&t->out, "{mode = #nvvm.tma_load_mode<im2col>} : !llvm.ptr<7>, !llvm.ptr\n");
 }
 
 void o3_kt_tensor_store(o3_kernel_text_t *t, const char *map, int shared, int rank, const int *coordinates) {
   o3_strbuf_printf(&t->out, "nvvm.cp.async.bulk.tensor.global.shared.cta %s, %%v%d, ", map, shared);
-  coordinates_text(t, rank, coordinates);
-  o3_strbuf_puts(&t->out, "!llvm.ptr, !llvm.ptr<3>\n");
+  coordinates_text(t, "box", rank, coordinates);
+  o3_strbuf_puts(&t->out, ": !llvm.ptr, !llvm.ptr<3>\n");
 }
 
 /* ---- Warpgroup products ---- */

@@ -73,6 +73,10 @@ void o3_kt_barrier(o3_kernel_text_t *t, int id, int threads);
 /* ---- Tensor copies (sm_90): |coordinates| innermost first ---- */
 void o3_kt_tensor_load(o3_kernel_text_t *t, int shared, const char *map, int barrier, int rank,
                        const int *coordinates);
+/* From a map of windows: channel, x, y and image of the first position, and how far the tap is from it, i16.
+ */
+void o3_kt_window_load(o3_kernel_text_t *t, int shared, const char *map, int barrier,
+                       const int coordinates[4], const int offsets[2]);
 void o3_kt_tensor_store(o3_kernel_text_t *t, const char *map, int shared, int rank, const int *coordinates);
 
 /* ---- Warpgroup products (sm_90a) ---- */

@@ -36,7 +36,7 @@ static const char *refuse_epilogue(MlirOperation product, MlirOperation op) {
 
 /* Sums that are not in the result's memory are those of the fast kernels: in registers. */
 static const char *refuse_conversion(const o3_gpu_t *gpu, int num_ops, const MlirOperation *ops) {
-  if (gpu->sm != O3_GEMM_CAPABILITY) return "its element type is not the product's";
+  (void)gpu;
   o3_arena_t *scratch = o3_arena_create();
   if (!scratch) return "memory is out";
   const char *why = o3_gemm_refuse_ops(scratch, num_ops, ops);
@@ -45,16 +45,22 @@ static const char *refuse_conversion(const o3_gpu_t *gpu, int num_ops, const Mli
 }
 
 /* Values of a row lie in shared memory, of which every card has 48 KiB a block beside partial sums. */
-static const o3_kernel_support_t KERNELS = {.row_bytes = 44 << 10,
-                                            .refuse_contraction = refuse_product,
-                                            .refuse_epilogue = refuse_epilogue,
-                                            .refuse_conversion = refuse_conversion};
+static const o3_kernel_support_t KERNELS = {
+    .row_bytes = 44 << 10, .refuse_contraction = refuse_product, .refuse_epilogue = refuse_epilogue};
+
+/* Cards whose warpgroups multiply. */
+static const o3_kernel_support_t WARPGROUP_KERNELS = {.row_bytes = 44 << 10,
+                                                      .channels_last = true,
+                                                      .refuse_contraction = refuse_product,
+                                                      .refuse_epilogue = refuse_epilogue,
+                                                      .refuse_conversion = refuse_conversion,
+                                                      .refuse_padding = o3_gemm_refuse_padding};
 
 const o3_target_t *o3_target_x86_64_v3(void);
 
 static o3_status_t fill_machine(o3_arena_t *arena, const o3_gpu_t *gpu, o3_machine_t *machine) {
   O3_TRY(o3_target_x86_64_v3()->machine(arena, machine));
-  machine->kernels = &KERNELS;
+  machine->kernels = gpu->sm == O3_GEMM_CAPABILITY ? &WARPGROUP_KERNELS : &KERNELS;
   machine->gpu = gpu;
   return NULL;
 }

@@ -122,6 +122,9 @@ const char *o3_compile_target(int32_t index, const char **summary);
 /* What is known of the machine of target |name| (NULL: "cpu"), as a hardware file (JSON), to be free()'d.
  * NULL: no CPU target has the name, or memory is out. */
 char *o3_compile_hardware(const char *name);
+/* The same of this machine ("cpu"), with fma_ports and memory_gbps, which are otherwise known by the
+ * processor's name or assumed, measured in about a second. */
+char *o3_compile_hardware_measured(void);
 const char *o3_compile_sparse_format(int32_t index, const char **summary);
 
 const char *o3_compiler_version(void); /* "0.1.0" */

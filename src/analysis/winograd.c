@@ -31,3 +31,20 @@ const o3_winograd_t *o3_winograd_find(int64_t tile) {
   }
   return NULL;
 }
+
+static MlirWalkResult add_constant(MlirOperation op, void *context) {
+  int64_t *bytes = context;
+  if (!o3_op_is(op, "o3.constant")) return MlirWalkResultAdvance;
+  MlirType type = mlirValueGetType(mlirOperationGetResult(op, 0));
+  int64_t count = mlirTypeIsARankedTensor(type) ? o3_type_count(type) : 0;
+  if (count > 0) *bytes += count * (o3_type_bits(o3_type_element(type)) / 8);
+  return MlirWalkResultAdvance;
+}
+
+int64_t o3_winograd_model_bytes(MlirOperation op) {
+  int64_t bytes = 0;
+  for (MlirOperation parent = op; !mlirOperationIsNull(parent); parent = mlirOperationGetParentOperation(op))
+    op = parent;
+  mlirOperationWalk(op, add_constant, &bytes, MlirWalkPreOrder);
+  return bytes;
+}

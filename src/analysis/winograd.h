@@ -27,7 +27,11 @@ const o3_winograd_t *o3_winograd_find(int64_t tile);
 typedef struct o3_winograd_layer {
   int64_t images, height, width; /* of the output */
   int64_t channels, outputs;
+  int64_t model_bytes; /* o3_winograd_model_bytes */
 } o3_winograd_layer_t;
+
+/* Bytes of all constants of the module that |op| is in. */
+int64_t o3_winograd_model_bytes(MlirOperation op);
 
 typedef struct o3_winograd_choice {
   int tile;    /* 0: the direct convolution is faster */

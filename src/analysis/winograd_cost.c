@@ -1,17 +1,18 @@
-/* The unit is one multiply-add of 16 lanes at the machine's peak, about a nanosecond on a core of 118
- * GFLOP/s.
+/* Nanoseconds.
  *
- *     direct      images * height * width * 9 * C * M / 16
- *     winograd    T * p^2 * C * M / 16  +  T * (C * INPUT + M * OUTPUT) / 16
+ *     direct      images * height * width * 9 * C * M / 16 * FMA
+ *     winograd    T * p^2 * C * M / 16 * FMA  +  T * (C * INPUT + M * OUTPUT) / 16 * CYCLE
  *                 T: tiles, whole ones, so that 7x7 outputs cost as 8x8; p^2: 16 or 36
- *     both        at least bytes of weights that no cache keeps until the next run * BYTE
+ *     both        that over the cores, but at least the bytes of weights that no cache keeps until the next
+ * run, at memory's rate
  *
- * where C and M are channels, in whole blocks. INPUT and OUTPUT are the units that a transform of 16 channels
- * of a tile takes (winograd_costs.def, measured). Weights are read once a run: what exceeds a core's
- * second-level cache comes from memory, while the arithmetic goes on. Its rate is that of all threads
- * together, so its time stays as their number grows while that of the arithmetic falls; the choice is made
- * for two. Transformed weights are 16/9 or 4 times as large: at few pixels with many channels they take
- * longer to arrive than the multiplications that they save. */
+ * where C and M are channels, in whole blocks, and FMA is the time of one multiply-add of 16 lanes at the
+ * machine's peak. INPUT and OUTPUT are what a transform of 16 channels of a tile takes (winograd_costs.def,
+ * measured): waiting for lines, mostly, which wider units do not shorten. Weights are read once a run. A
+ * core's second-level cache keeps a part; all stay where those of the whole model, grown alike, fit the
+ * third. The rest comes from memory while the arithmetic goes on, at a rate that all cores share: transformed
+ * weights are 16/9 or 4 times as large, and at few pixels with many channels they take longer to arrive than
+ * the multiplications that they save. */
 #include <stdio.h>
 
 #include "analysis/winograd.h"
@@ -28,15 +29,14 @@ static const struct {
 #include "analysis/winograd_costs.def"
 #undef O3_WINOGRAD_COST
 };
-static const double THREADS = 2;
-/* Two cores that compute get 20 GB/s. */
-static const double BYTE = 0.18;
+/* Of a core at 3.7 GHz. Clocks of servers differ by less than such a model is wrong. */
+static const double CYCLE = 0.27;
 
 /* Multiply-adds are this much slower than those of the direct kernel, whose sums are longer. */
 static const double PRODUCT_OVERHEAD = 1.05;
 
 typedef struct sizes {
-  double images, height, width, channels, outputs;
+  double images, height, width, channels, outputs, model_bytes;
 } sizes_t;
 
 static double blocks_of(double channels) { return (double)(int64_t)((channels + LANES - 1) / LANES); }
@@ -49,15 +49,23 @@ static double weight_bytes(const sizes_t *s, int points) {
   return points * blocks_of(s->channels) * blocks_of(s->outputs) * LANES * LANES * sizeof(float);
 }
 
+static double fma_time(const o3_machine_t *machine) {
+  return CYCLE * LANES * sizeof(float) / (machine->vector_bytes * machine->fma_ports);
+}
+
+/* |arithmetic|: of one core. */
 static double cost(const sizes_t *s, double arithmetic, int points, const o3_machine_t *machine) {
-  double memory = (weight_bytes(s, points) - (double)machine->l2_bytes) * BYTE;
-  return memory > arithmetic / THREADS ? memory : arithmetic / THREADS;
+  double grown = s->model_bytes * points / DIRECT_POINTS, bytes = weight_bytes(s, points);
+  double kept = grown <= (double)machine->l3_bytes ? bytes : (double)machine->l2_bytes;
+  double memory = (bytes - kept) / machine->memory_gbps;
+  arithmetic /= machine->cores;
+  return memory > arithmetic ? memory : arithmetic;
 }
 
 static double direct_cost(const sizes_t *s, const o3_machine_t *machine) {
   double pixels = s->images * s->height * s->width;
-  return cost(s, pixels * DIRECT_POINTS * blocks_of(s->channels) * blocks_of(s->outputs) * LANES,
-              DIRECT_POINTS, machine);
+  double products = pixels * DIRECT_POINTS * blocks_of(s->channels) * blocks_of(s->outputs) * LANES;
+  return cost(s, products * fma_time(machine), DIRECT_POINTS, machine);
 }
 
 static double tile_count(const sizes_t *s, int tile) {
@@ -69,7 +77,7 @@ static double winograd_cost(const sizes_t *s, size_t form, const o3_machine_t *m
   double count = tile_count(s, tile), c = blocks_of(s->channels), m = blocks_of(s->outputs);
   double products = count * points * points * c * m * LANES * PRODUCT_OVERHEAD;
   double transforms = count * (c * COSTS[form].input + m * COSTS[form].output);
-  return cost(s, products + transforms, points * points, machine);
+  return cost(s, products * fma_time(machine) + transforms * CYCLE, points * points, machine);
 }
 
 static void explain_winograd(const sizes_t *s, o3_winograd_choice_t *choice, double gain) {
@@ -93,8 +101,12 @@ static void explain_direct(const sizes_t *s, o3_winograd_choice_t *choice, int t
 void o3_winograd_choose(const o3_winograd_layer_t *layer, const o3_machine_t *machine,
                         o3_winograd_choice_t *choice) {
   double size = tiles(ASSUMED_CHANNELS_BY_SIZE, (int)layer->channels);
-  const sizes_t s = {assumed(layer->images, ASSUMED_IMAGES), assumed(layer->height, size),
-                     assumed(layer->width, size), (double)layer->channels, (double)layer->outputs};
+  const sizes_t s = {assumed(layer->images, ASSUMED_IMAGES),
+                     assumed(layer->height, size),
+                     assumed(layer->width, size),
+                     (double)layer->channels,
+                     (double)layer->outputs,
+                     (double)layer->model_bytes};
   *choice = (o3_winograd_choice_t){.tile = 0, .gain = 1};
   if (s.images * s.height * s.width <= 0) {
     snprintf(choice->reason, sizeof(choice->reason), "direct: there are no pixels");

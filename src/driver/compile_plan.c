@@ -271,7 +271,7 @@ const char *o3_compile_target(int32_t index, const char **summary) {
   return target->name;
 }
 
-char *o3_compile_hardware(const char *name) {
+static char *print_hardware(const char *name, bool measured) {
   const o3_target_t *target;
   o3_machine_t machine = {0};
   char *text = NULL;
@@ -279,11 +279,15 @@ char *o3_compile_hardware(const char *name) {
   if (!arena) return NULL;
   o3_status_t status = o3_target_find(name ? name : o3_target_at(0)->name, &target);
   if (!status) status = target->machine(arena, &machine);
+  if (!status && measured) status = o3_hardware_measure(&machine);
   if (!status && !machine.gpu && !target->codes) text = o3_hardware_print(&machine);
   o3_status_destroy(status);
   o3_arena_destroy(arena);
   return text;
 }
+
+char *o3_compile_hardware(const char *name) { return print_hardware(name, false); }
+char *o3_compile_hardware_measured(void) { return print_hardware(NULL, true); }
 
 const char *o3_compiler_version(void) { return O3_VERSION; }
 

@@ -57,7 +57,9 @@ typedef struct o3_machine {
   const char *llvm_features; /* "+avx2,+fma,..." */
   int vector_bytes;          /* widest vector register that code should use: 16, 32 or 64 */
   int vector_registers;
-  int cores; /* that run a session's threads */
+  int fma_ports;   /* multiply-adds on whole vectors that a core starts in a cycle */
+  int cores;       /* that run a session's threads */
+  int memory_gbps; /* rate of memory for all cores together, GB/s */
   int64_t l1_bytes, l2_bytes, l3_bytes;
   const o3_kernel_support_t *kernels;
   const struct o3_gpu *gpu; /* schedule/gpu.h: the card that kernels run on, the rest is its host; or NULL */

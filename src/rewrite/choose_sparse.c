@@ -27,9 +27,6 @@
 /* Microseconds: of less, calling the kernel is the larger part. */
 #define LEAST_TIME 1.0
 
-/* Of a core's share of the last cache, on servers: weights that are more come from memory in every run. */
-enum { CACHE_BYTES = 32 << 20 };
-
 /* Symbolic sizes: networks halve an image as they double its channels, 64 of 56 x 56; a sequence of 128. */
 enum { USUAL_IMAGE = 64 * 56, LEAST_SIDE = 7, MOST_SIDE = 112, USUAL_ROWS = 128, MAX_OPTIONS = 24 };
 
@@ -104,7 +101,8 @@ static double dense_gain(const o3_pass_env_t *env, MlirOperation op, const o3_sp
                                      .height = o3_type_dim(y, 2),
                                      .width = o3_type_dim(y, 3),
                                      .channels = weight->channels,
-                                     .outputs = weight->outputs};
+                                     .outputs = weight->outputs,
+                                     .model_bytes = o3_winograd_model_bytes(op)};
   o3_winograd_choose(&layer, env->machine, &choice);
   return choice.gain;
 }
@@ -360,7 +358,8 @@ static void count_products(chooser_t *self, MlirBlock body) {
     ++self->layers.num_ops;
     bytes += o3_sparse_bytes_dense(&layer);
   }
-  self->layers.cold = bytes > CACHE_BYTES;
+  /* They come from memory in every run then. */
+  self->layers.cold = bytes > self->env->machine->l3_bytes;
 }
 
 static void warn_of_counts(const chooser_t *self) {

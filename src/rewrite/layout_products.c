@@ -204,7 +204,8 @@ static int winograd_tile(o3_layout_t *self, const conv_t *conv, const o3_shape_t
                                      .height = o3_layout_size(y_shape, 2),
                                      .width = o3_layout_size(y_shape, 3),
                                      .channels = conv->channels,
-                                     .outputs = conv->outputs};
+                                     .outputs = conv->outputs,
+                                     .model_bytes = o3_winograd_model_bytes(conv->op)};
   return o3_layout_winograd_tile(self, conv->op, &layer);
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/strbuf.h"
+#include "schedule/peaks.h"
 
 typedef struct figures {
 #define O3_HARDWARE(key, least, most, what) int64_t key;
@@ -100,6 +101,14 @@ o3_status_t o3_hardware_read(const char *path, o3_machine_t *machine) {
   o3_status_t status = apply(path, object, machine);
   cJSON_Delete(object);
   return status;
+}
+
+o3_status_t o3_hardware_measure(o3_machine_t *machine) {
+  o3_peaks_t peaks;
+  O3_TRY(o3_peaks_measure(machine->cores, &peaks));
+  machine->memory_gbps = peaks.copy_bytes < 1e9 ? 1 : (int)(peaks.copy_bytes * 1e-9);
+  machine->fma_ports = o3_peaks_fma_ports(machine->vector_bytes);
+  return NULL;
 }
 
 char *o3_hardware_print(const o3_machine_t *machine) {

@@ -18,4 +18,8 @@ int32_t o3_peaks_cpu_count(void);
  * when threads cannot be started. */
 o3_status_t o3_peaks_measure(int32_t threads, o3_peaks_t *peaks) O3_MUST_USE;
 
+/* How many FMAs on vectors of |vector_bytes| a core starts in a cycle, 1 or 2, measured in about 0.2 s; 1
+ * where there are no such instructions. */
+int o3_peaks_fma_ports(int vector_bytes);
+
 #endif

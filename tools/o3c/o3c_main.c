@@ -78,10 +78,14 @@ static int print_version(void) {
   return EXIT_SUCCESS;
 }
 
-static int print_hardware(const char *target) {
-  char *text = o3_compile_hardware(target);
+static int print_hardware(const o3_compile_options_t *options) {
+  const char *target = options->target ? options->target : "cpu";
+  bool here = !strcmp(target, "cpu");
+  char *text = !options->measure ? o3_compile_hardware(target) : here ? o3_compile_hardware_measured() : NULL;
   if (text) fputs(text, stdout);
-  if (!text) fprintf(stderr, "o3c: error: there is no CPU target '%s' to print\n", target ? target : "cpu");
+  if (!text)
+    fprintf(stderr, "o3c: error: there is no CPU target '%s' to %s\n", target,
+            options->measure ? "measure here" : "print");
   bool printed = text && !fflush(stdout);
   free(text);
   return printed ? EXIT_SUCCESS : EXIT_FAILED;
@@ -96,7 +100,7 @@ static int usage_error(o3_status_t status) {
 
 static int run(o3c_options_t *options) {
   if (options->version) return print_version();
-  if (options->print_hardware) return print_hardware(options->compile.target);
+  if (options->print_hardware) return print_hardware(&options->compile);
   if (!options->help) return compile(options);
   o3c_help_print(stdout);
   return EXIT_SUCCESS;

@@ -2,6 +2,7 @@
 #include <llvm-c/Core.h>
 #include <llvm-c/TargetMachine.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -34,6 +35,10 @@ static const o3_kernel_support_t KERNELS = {.row_bytes = 64 << 10,
                                             .refuse_attention = o3_attention_refuse,
                                             .refuse_padding = o3_product_refuse_padding};
 
+/* What a core of a server gets from memory while others read, too, and what all of them get at most: assumed,
+ * like the caches; a hardware file tells better. */
+enum { CORE_GBPS = 10, MOST_GBPS = 200 };
+
 /* Caches of a usual server core, and the fewest cores that share work: more are told by a hardware file. */
 static o3_status_t machine_v3(o3_arena_t *arena, o3_machine_t *machine) {
   (void)arena;
@@ -41,10 +46,12 @@ static o3_status_t machine_v3(o3_arena_t *arena, o3_machine_t *machine) {
                             .llvm_features = "",
                             .vector_bytes = 32,
                             .vector_registers = 16,
+                            .fma_ports = 2,
                             .cores = 2,
+                            .memory_gbps = 2 * CORE_GBPS,
                             .l1_bytes = 32 << 10,
                             .l2_bytes = 512 << 10,
-                            .l3_bytes = 16 << 20,
+                            .l3_bytes = 32 << 20,
                             .kernels = &KERNELS};
   return NULL;
 }
@@ -54,6 +61,7 @@ static o3_status_t machine_v4(o3_arena_t *arena, o3_machine_t *machine) {
   machine->llvm_cpu = "x86-64-v4";
   machine->vector_bytes = 64;
   machine->vector_registers = 32;
+  machine->fma_ports = 1; /* as Zen 4, whose wide vectors take both */
   machine->l2_bytes = 1 << 20;
   return NULL;
 }
@@ -65,6 +73,15 @@ static int64_t cache_bytes(int name, int64_t fallback) {
   return bytes > 0 ? bytes : fallback;
 }
 
+/* sysconf knows what a socket has together; what the cores here share is told by the system alone. */
+static int64_t shared_cache_bytes(int64_t fallback) {
+  long long kilobytes = 0;
+  FILE *file = fopen("/sys/devices/system/cpu/cpu0/cache/index3/size", "re");
+  if (file && fscanf(file, "%lldK", &kilobytes) != 1) kilobytes = 0;
+  if (file) fclose(file);
+  return kilobytes > 0 ? kilobytes * 1024 : fallback;
+}
+
 /* Whether LLVM's feature text has "+name". */
 static bool has_feature(const char *features, const char *name) {
   size_t length = strlen(name);
@@ -73,6 +90,23 @@ static bool has_feature(const char *features, const char *name) {
       return true;
   }
   return false;
+}
+
+/* By LLVM's name of the processor: the same machine gets the same code every time, which measuring would not
+ * give. */
+static int fma_ports(const char *cpu, int vector_bytes) {
+  static const struct {
+    const char *cpu;
+    int vector_bytes, ports;
+  } EXCEPTIONS[] = {
+#define O3_FMA_PORTS(cpu, vector_bytes, ports) {cpu, vector_bytes, ports},
+#include "target/cpu/fma_ports.def"
+#undef O3_FMA_PORTS
+  };
+  for (size_t i = 0; i < sizeof(EXCEPTIONS) / sizeof(EXCEPTIONS[0]); ++i)
+    if (EXCEPTIONS[i].vector_bytes == vector_bytes && !strcmp(EXCEPTIONS[i].cpu, cpu))
+      return EXCEPTIONS[i].ports;
+  return vector_bytes > 32 ? 1 : 2;
 }
 
 static o3_status_t machine_host(o3_arena_t *arena, o3_machine_t *machine) {
@@ -88,10 +122,12 @@ static o3_status_t machine_host(o3_arena_t *arena, o3_machine_t *machine) {
   O3_TRY_ALLOC(machine->llvm_features);
   machine->vector_bytes = avx512 ? 64 : avx2 ? 32 : 16;
   machine->vector_registers = avx512 ? 32 : 16;
+  machine->fma_ports = fma_ports(machine->llvm_cpu, machine->vector_bytes);
   machine->cores = o3_peaks_cpu_count();
+  machine->memory_gbps = machine->cores < MOST_GBPS / CORE_GBPS ? machine->cores * CORE_GBPS : MOST_GBPS;
   machine->l1_bytes = cache_bytes(_SC_LEVEL1_DCACHE_SIZE, machine->l1_bytes);
   machine->l2_bytes = cache_bytes(_SC_LEVEL2_CACHE_SIZE, machine->l2_bytes);
-  machine->l3_bytes = cache_bytes(_SC_LEVEL3_CACHE_SIZE, machine->l3_bytes);
+  machine->l3_bytes = shared_cache_bytes(machine->l3_bytes);
   return NULL;
 }
 

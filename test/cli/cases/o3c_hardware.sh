@@ -27,9 +27,11 @@ out_is '{
   "cores": 2,
   "vector_bytes": 64,
   "vector_registers": 32,
+  "fma_ports": 1,
   "l1_bytes": 32768,
   "l2_bytes": 1048576,
-  "l3_bytes": 16777216
+  "l3_bytes": 33554432,
+  "memory_gbps": 20
 }'
 cp "$CASE_TMP/stdout" v4.json
 run 0 "$O3C" --print-hardware
@@ -38,6 +40,14 @@ import json, os, sys
 figures = json.load(open(sys.argv[1]))
 assert figures["kind"] == "cpu" and figures["cores"] == len(os.sched_getaffinity(0)), figures
 P
+run 0 "$O3C" --print-hardware --measure
+python3 - "$CASE_TMP/stdout" <<'P'
+import json, sys
+figures = json.load(open(sys.argv[1]))
+assert figures["fma_ports"] in (1, 2) and figures["memory_gbps"] >= 1, figures
+P
+run 1 "$O3C" --print-hardware --measure --target x86-64-v3
+err_is "o3c: error: there is no CPU target 'x86-64-v3' to measure here"
 run 1 "$O3C" --print-hardware --target none
 err_is "o3c: error: there is no CPU target 'none' to print"
 # The same figures give the same code; others do not.

@@ -1,10 +1,13 @@
 // RUN: o3-opt --target x86-64-v4 --layout --simplify --level 3 %s | FileCheck %s
 // RUN: o3-opt --target x86-64-v4 --layout --simplify --level 2 %s | FileCheck %s --check-prefix=O2
+// RUN: o3c %s --start-from rewrite --emit rewrite -O3 -q --target x86-64-v4 --hardware %S/Inputs/slow-memory.json -o - | FileCheck %s --check-prefix=SLOW
 // At O3 3x3 convolutions of stride 1 are Winograd convolutions where the cost model says so: the reasons stay with
 // the module.
 
 // CHECK: o3.choices = {{.*}}"few", "winograd 4x4: 4.0x fewer multiplications{{.*}}"single", "direct: winograd 2x2 would take
 // O2-NOT: winograd
+// Where no cache keeps weights and memory is slow, larger ones take longer than what they save.
+// SLOW: o3.choices = {{.*}}"few", "direct: winograd 2x2 would take
 module {
   func.func @main(%x: tensor<1x32x16x16xf32>, %s: tensor<1x64x1x1xf32>)
       -> (tensor<1x40x16x16xf32>, tensor<1x64x1x1xf32>, tensor<1x40x8x8xf32>)

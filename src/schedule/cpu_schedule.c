@@ -6,7 +6,7 @@
 
 #include "base/check.h"
 
-enum { LANES = 16, LINE_BYTES = 64 };
+enum { LANES = 16, LINE_BYTES = 64, LONGEST_PIECE = 128 };
 
 static int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -105,9 +105,52 @@ static int64_t choose_unroll(const o3_schedule_blocks_t *p) {
 
 /* A run that fits one piece is one. */
 static int64_t choose_piece(const o3_schedule_blocks_t *p, int64_t pixels) {
-  enum { LONGEST = 128 };
   if (p->inside) return p->run > 1 ? p->run : 1; /* its tiles are known one by one */
-  return p->run >= 0 && p->run <= LONGEST ? LONGEST : LONGEST / pixels * pixels;
+  return p->run >= 0 && p->run <= LONGEST_PIECE ? LONGEST_PIECE : LONGEST_PIECE / pixels * pixels;
+}
+
+/* A run that cores share is as many tiles for each, if that takes nearly full ones. */
+static void share_run(const o3_machine_t *machine, const o3_schedule_blocks_t *p, o3_schedule_tiles_t *s) {
+  int64_t cores = machine->cores, tiles = divide_up(p->run, s->pixels), each = divide_up(tiles, cores);
+  int64_t pixels = divide_up(p->run, each * cores);
+  if (tiles < cores || pixels < s->pixels * 3 / 4) return;
+  s->pixels = pixels;
+  s->piece = least(each, LONGEST_PIECE / pixels) * pixels;
+}
+
+/* Rows, or tiles, of a strip at most: as many as a core gets, of images that each block reads again only what
+ * a cache holds meanwhile. */
+static int64_t longest_strip(const o3_machine_t *machine, const o3_schedule_blocks_t *p,
+                             const o3_schedule_tiles_t *s, int64_t count) {
+  int64_t most = divide_up(count, machine->cores);
+  if (p->is_lanewise || p->blocks <= s->blocks) return most;
+  return p->image_bytes > 0 ? least(most, machine->l2_bytes / 2 * count / p->image_bytes) : 1;
+}
+
+/* Of |count| rows or tiles those that a task computes. The last strip should hardly be smaller than others.
+ */
+static int64_t strip_length(const o3_machine_t *machine, const o3_schedule_blocks_t *p,
+                            const o3_schedule_tiles_t *s, int64_t count) {
+  enum { MAX_WASTE = 16 };
+  int64_t size = longest_strip(machine, p, s, count);
+  while (size > 1 && (divide_up(count, size) * size - count) * MAX_WASTE > count) --size;
+  return size < 1 ? 1 : size;
+}
+
+/* A thread computes the same part of an image in each layer, unless that made all cores read weights from
+ * memory. */
+static void choose_strips(const o3_machine_t *machine, const o3_schedule_blocks_t *p,
+                          o3_schedule_tiles_t *s) {
+  if (!p->entry_lanes) s->piece_first = !p->is_matrix && p->weight_bytes <= machine->l2_bytes;
+  bool shares = s->piece_first && !p->entry_lanes;
+  if (shares && p->run > 0 && !p->rows && !p->inside) share_run(machine, p, s);
+  s->strip_rows = 1;
+  s->strip_pixels = s->piece;
+  if (!shares) return;
+  if (p->rows)
+    s->strip_rows = p->rows < 0 ? 0 : strip_length(machine, p, s, p->rows);
+  else if (p->run > 0)
+    s->strip_pixels = strip_length(machine, p, s, divide_up(p->run, s->pixels)) * s->pixels;
 }
 
 o3_schedule_tiles_t o3_schedule_tiles(const o3_machine_t *machine, const o3_schedule_blocks_t *product) {
@@ -120,10 +163,18 @@ o3_schedule_tiles_t o3_schedule_tiles(const o3_machine_t *machine, const o3_sche
   else if (wide && !product->is_lanewise)
     choose_wide_tile(product, &s);
   s.piece = choose_piece(product, s.pixels);
+  choose_strips(machine, product, &s);
   return s;
 }
 
 /* ---- Winograd ---- */
+
+/* Chunks of |most| tiles; of a few, as many for each core. */
+static int64_t chunk_count(const o3_machine_t *machine, int64_t tiles, int64_t most) {
+  enum { FEW = 4 };
+  int64_t count = divide_up(tiles, most), cores = machine->cores;
+  return count < cores || count > FEW * cores ? count : divide_up(count, cores) * cores;
+}
 
 /* With 32 registers a full chunk is one register tile; one that is not full, where the number of tiles is
  * known only at run time, several small ones. */
@@ -131,7 +182,7 @@ static void choose_chunk(const o3_machine_t *machine, int64_t tiles, o3_schedule
   enum { WIDE = 28, PART = 8, NARROW = 24, NARROW_PIXELS = 6, SMALL_PIXELS = 2 };
   bool wide = machine->vector_registers >= 32, half = machine->vector_bytes * 2 == LINE_BYTES;
   if (wide && tiles > 0) {
-    s->chunk = divide_up(tiles, divide_up(tiles, WIDE));
+    s->chunk = divide_up(tiles, chunk_count(machine, tiles, WIDE));
     s->pixels = s->whole = s->chunk;
     return;
   }
@@ -141,9 +192,17 @@ static void choose_chunk(const o3_machine_t *machine, int64_t tiles, o3_schedule
   if (tiles > 0 && tiles < s->chunk) s->chunk = divide_up(tiles, s->pixels) * s->pixels;
 }
 
+/* How many strips the threads share, if all weights stay in a core's cache and each core gets a chunk. */
+static int64_t strip_count(const o3_machine_t *machine, int64_t tiles, int64_t chunk, int64_t weight_bytes) {
+  enum { STRIPS_PER_CORE = 2 };
+  int64_t most = (int64_t)STRIPS_PER_CORE * machine->cores,
+          chunks = tiles < 0 ? most : divide_up(tiles, chunk);
+  return weight_bytes > machine->l2_bytes || chunks < machine->cores ? 1 : least(chunks, most);
+}
+
 /* The panel's transformed input stays in the second-level cache; panels are of about the same size. */
 o3_schedule_winograd_t o3_schedule_winograd(const o3_machine_t *machine, int64_t tiles, int64_t points,
-                                            int64_t blocks) {
+                                            int64_t blocks, int64_t outputs) {
   o3_schedule_winograd_t s = {.lanes = least(machine->vector_bytes / (int64_t)sizeof(float), LANES)};
   choose_chunk(machine, tiles, &s);
   int64_t chunks = machine->l2_bytes / (points * blocks * s.chunk * LANES * (int64_t)sizeof(float));
@@ -152,7 +211,9 @@ o3_schedule_winograd_t o3_schedule_winograd(const o3_machine_t *machine, int64_t
     int64_t all = divide_up(tiles, s.chunk);
     chunks = divide_up(all, divide_up(all, chunks));
   }
-  s.panel = chunks * s.chunk;
+  s.strips = strip_count(machine, tiles, s.chunk,
+                         points * blocks * outputs * LANES * LANES * (int64_t)sizeof(float));
+  s.panel = s.strips > 1 ? s.chunk : chunks * s.chunk;
   return s;
 }
 

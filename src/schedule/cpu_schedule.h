@@ -72,13 +72,15 @@ typedef struct o3_schedule_blocks {
   bool inside;          /* windows are cut off at the image's edge: |steps| are the taps of a row */
   int64_t entry_lanes;  /* of a sparse weight's entries; 0: dense */
   bool is_groups;       /* entries are N:M */
-  int64_t weight_bytes; /* of all entries */
+  int64_t weight_bytes; /* of all entries, or of all dense weights */
+  int64_t rows;         /* of runs in an image; 0: an image is one run */
+  int64_t image_bytes;  /* of inputs; below 0: known at run time only */
 } o3_schedule_blocks_t;
 o3_schedule_tiles_t o3_schedule_tiles(const o3_machine_t *machine, const o3_schedule_blocks_t *product);
 
-/* |tiles| of all images; |points| of a tile; |blocks| of 16 input channels. */
+/* |tiles| of all images; |points| of a tile; |blocks| of 16 input channels, and |outputs| such blocks. */
 o3_schedule_winograd_t o3_schedule_winograd(const o3_machine_t *machine, int64_t tiles, int64_t points,
-                                            int64_t blocks);
+                                            int64_t blocks, int64_t outputs);
 o3_schedule_csr_t o3_schedule_csr(const o3_machine_t *machine);
 
 #endif

@@ -1,12 +1,17 @@
 /* Emission of blocked products (blocked.h).
  *
- *     scf.parallel (around, outer pixels, blocks in groups, inner pixels, pieces of the run)
- *       tiles over the piece: call @o3k_f32_tile_...(...)
- *       what follows the product, over the same piece while it is in the cache
+ *     scf.parallel (outer pixels, strips of rows, pieces of the run, around, blocks in groups)
+ *       for rows of the strip
+ *         tiles over the piece: call @o3k_f32_tile_...(...)
+ *         what follows the product, over the same piece while it is in the cache
  *
- * A task reads all of the depth for a piece of one row and one group of blocks; the weights of a group stay
- * in the cache from task to task. A run that fits one piece is cut into tiles of nearly equal size: few
- * pixels would leave the accumulators too few to hide the latency of an FMA.
+ * A task reads all of the depth for pieces of some rows and one group of blocks. A thread has neighbouring
+ * tasks (o3rt_parallel_for), and so the same part of the image in each layer, which is in its own cache then.
+ * Weights that are more than a core's cache holds would come from memory for each piece and each core: then
+ * blocks go before the rows and pieces.
+ *
+ * A run that fits one piece is cut into tiles of nearly equal size: few pixels would leave the accumulators
+ * too few to hide the latency of an FMA.
  */
 #include "target/cpu/blocked.h"
 
@@ -23,6 +28,8 @@
 #include "target/cpu/tile_text.h"
 
 enum { MAX_SIDES = 4 };
+/* Strips of rows whose number is known at run time only. */
+enum { STRIPS_PER_CORE = 4 };
 
 typedef struct emitter {
   o3_pass_env_t *env;
@@ -32,6 +39,7 @@ typedef struct emitter {
   o3_tile_t tile;               /* the full one */
   int64_t run, piece;           /* pixels of the run (-1: known at run time) and of a piece */
   int64_t blocks, last_columns; /* whole and partial ones; columns of the last, 16 for convolutions */
+  MlirValue strip;              /* rows of a strip */
   int num_before, num_after;
   int num_in_tile; /* of the first ops after: they are part of the tiles */
   o3_blocked_side_t before[MAX_SIDES], after[MAX_SIDES];
@@ -44,6 +52,7 @@ typedef struct task {
   emitter_t *self;
   MlirValue ivs[O3_IR_MAX_RANK]; /* of the product; the run's and the columns' are the first ones */
   MlirValue run_from, run_to;    /* pixels of the run */
+  MlirValue strip_to;            /* where the strip ends */
   MlirValue block;               /* the first of the task */
   MlirValue first_row, num_rows; /* of the window, where the image is cut off at its edge */
   o3_blocked_side_t *side;
@@ -59,6 +68,25 @@ static int64_t innermost_steps(const o3_blocked_t *p) {
   return p->lanewise ? 1 : p->depth[p->num_depth - 1].size;
 }
 
+/* The rows of images that have some, or -1: the dim of pixels before the run that is not that of the images,
+ * which comes first in Y. */
+static int row_dim(const o3_blocked_t *p) {
+  int dim = p->pixels.count < 2 ? -1 : p->pixels.at[p->pixels.count - 2];
+  MlirAffineExpr first = p->y->all_exprs[0];
+  bool images = dim >= 0 && mlirAffineExprIsADim(first) && mlirAffineDimExprGetPosition(first) == dim;
+  return images ? -1 : dim;
+}
+
+/* Of the operand's dims from |first| on; -1 when known only at run time. */
+static int64_t bytes_from(const o3_nest_operand_t *operand, int first) {
+  int64_t bytes = (int64_t)sizeof(float);
+  for (int d = first; d < operand->num_terms; ++d) {
+    if (operand->sizes[d] < 0) return -1;
+    bytes *= operand->sizes[d];
+  }
+  return bytes;
+}
+
 static o3_status_t read_schedule(emitter_t *self) {
   const o3_blocked_t *p = &self->product;
   const o3_sparse_form_t *form = &p->sparse;
@@ -71,7 +99,10 @@ static o3_status_t read_schedule(emitter_t *self) {
       .inside = p->inside,
       .entry_lanes = form->lanes,
       .is_groups = form->parts > 0,
-      .weight_bytes = p->w->sizes[0] * form->lanes * form->depth * (int64_t)sizeof(float)};
+      .weight_bytes = form->lanes ? p->w->sizes[0] * form->lanes * form->depth * (int64_t)sizeof(float)
+                                  : bytes_from(p->w, 0),
+      .rows = row_dim(p) < 0 ? 0 : p->nest.sizes[row_dim(p)],
+      .image_bytes = bytes_from(p->x, 1)};
   self->schedule = o3_schedule_tiles(self->env->machine, &product);
   O3_TRY(o3_schedule_read(p->nest.op, O3_SCHEDULE_FAMILY_TILES, &self->schedule));
   const o3_schedule_tiles_t *s = &self->schedule;
@@ -81,6 +112,13 @@ static o3_status_t read_schedule(emitter_t *self) {
     return o3_schedule_refuse(p->nest.op, "lanes", s->lanes, "a divisor of an entry's lanes");
   if (form->parts && s->lanes != O3_BLOCK_LANES && s->lanes != O3_BLOCK_LANES / 2)
     return o3_schedule_refuse(p->nest.op, "lanes", s->lanes, "8 or 16, which N:M permutes");
+  if (self->run > s->piece && s->piece % s->pixels)
+    return o3_schedule_refuse(p->nest.op, "piece", s->piece, "a multiple of pixels in longer runs");
+  if (!s->strip_rows && product.rows >= 0)
+    return o3_schedule_refuse(p->nest.op, "strip_rows", 0, "at least 1 where the number of rows is known");
+  if (self->run > s->strip_pixels && s->strip_pixels % s->pixels)
+    return o3_schedule_refuse(p->nest.op, "strip_pixels", s->strip_pixels,
+                              "a multiple of pixels in longer runs");
   if (s->blocks > 1 && (form->lanes || p->lanewise || s->blocks > self->blocks))
     return o3_schedule_refuse(p->nest.op, "blocks", s->blocks, "1, or at most the number of blocks");
   return NULL;
@@ -531,8 +569,11 @@ static o3_status_t build_side(const task_t *task, o3_builder_t *b, o3_blocked_si
 /* ---- Tasks ---- */
 
 static int64_t task_work(const emitter_t *self) {
-  double pixels = (double)(self->run < 0 || self->run > self->piece ? self->piece : self->run);
+  double pixels =
+      (double)(self->run < 0 || self->run > self->schedule.strip_pixels ? self->schedule.strip_pixels
+                                                                        : self->run);
   double work = pixels * (double)depth_of(self) * self->tile.blocks * O3_BLOCK_LANES / self->tile.lanes;
+  if (self->schedule.strip_rows > 0) work *= (double)self->schedule.strip_rows;
   return work > 1e15 ? (int64_t)1e15 : (int64_t)work;
 }
 
@@ -541,10 +582,13 @@ static MlirValue run_size(const emitter_t *self, o3_builder_t *b) {
   return run < 0 ? o3_build_index(b, 1) : self->product.nest.size_values[run];
 }
 
+/* Axes of a grid that are no dims of the product. */
+enum { AXIS_BLOCKS = -1, AXIS_PIECES = -2, AXIS_STRIPS = -3 };
+
 typedef struct grid {
   int count;
   MlirValue sizes[O3_IR_MAX_RANK + 1], steps[O3_IR_MAX_RANK + 1];
-  int dims[O3_IR_MAX_RANK + 1]; /* of the product; -1: blocks, -2: pieces of the run */
+  int dims[O3_IR_MAX_RANK + 1];
 } grid_t;
 
 static void add_axis(grid_t *grid, int dim, MlirValue size, MlirValue step) {
@@ -553,19 +597,40 @@ static void add_axis(grid_t *grid, int dim, MlirValue size, MlirValue step) {
   grid->dims[grid->count++] = dim;
 }
 
+static void add_blocks(const emitter_t *self, o3_builder_t *b, grid_t *grid) {
+  add_axis(grid, AXIS_BLOCKS, o3_build_index(b, self->blocks), o3_build_index(b, self->tile.blocks));
+}
+
+static void add_around(const emitter_t *self, o3_builder_t *b, grid_t *grid) {
+  const o3_blocked_dims_t *around = &self->product.around;
+  for (int i = 0; i < around->count; ++i)
+    add_axis(grid, around->at[i], self->product.nest.size_values[around->at[i]], o3_build_index(b, 1));
+}
+
 static void make_grid(const emitter_t *self, o3_builder_t *b, grid_t *grid) {
   const o3_blocked_t *p = &self->product;
   const MlirValue *sizes = p->nest.size_values;
-  MlirValue one = o3_build_index(b, 1);
-  int rows = p->pixels.count - 1; /* the last of them is inside of the blocks */
-  for (int i = 0; i < p->around.count; ++i) add_axis(grid, p->around.at[i], sizes[p->around.at[i]], one);
-  for (int i = 0; i + 1 < rows; ++i) add_axis(grid, p->pixels.at[i], sizes[p->pixels.at[i]], one);
-  MlirValue blocks = o3_build_index(b, self->blocks), group = o3_build_index(b, self->tile.blocks);
-  bool piece_first = self->schedule.piece_first;
-  if (!piece_first) add_axis(grid, -1, blocks, group);
-  if (rows > 0) add_axis(grid, p->pixels.at[rows - 1], sizes[p->pixels.at[rows - 1]], one);
-  add_axis(grid, -2, run_size(self, b), o3_build_index(b, self->piece));
-  if (piece_first) add_axis(grid, -1, blocks, group);
+  int row = row_dim(p), outer = p->pixels.count - 1;
+  if (!self->schedule.piece_first) add_around(self, b, grid);
+  for (int i = 0; i < outer; ++i) {
+    if (!self->schedule.piece_first && i + 1 == outer) add_blocks(self, b, grid);
+    bool strips = self->schedule.piece_first && p->pixels.at[i] == row;
+    add_axis(grid, strips ? AXIS_STRIPS : p->pixels.at[i], sizes[p->pixels.at[i]],
+             strips ? self->strip : o3_build_index(b, 1));
+  }
+  if (!self->schedule.piece_first && outer <= 0) add_blocks(self, b, grid);
+  if (!self->schedule.piece_first || row < 0)
+    add_axis(grid, AXIS_PIECES, run_size(self, b), o3_build_index(b, self->schedule.strip_pixels));
+  if (!self->schedule.piece_first) return;
+  add_around(self, b, grid);
+  add_blocks(self, b, grid);
+}
+
+static MlirValue strip_size(const emitter_t *self, o3_builder_t *b) {
+  if (self->schedule.strip_rows > 0) return o3_build_index(b, self->schedule.strip_rows);
+  MlirValue rows = self->product.nest.size_values[row_dim(&self->product)];
+  MlirValue strips = o3_build_index(b, (int64_t)STRIPS_PER_CORE * self->env->machine->cores);
+  return o3_build2(b, "arith.maxui", o3_build2(b, "arith.ceildivui", rows, strips), o3_build_index(b, 1));
 }
 
 /* Rows of the window that lie in the image: from low - at, as many as there are until its end. */
@@ -594,22 +659,72 @@ static o3_status_t build_task(task_t *task, o3_builder_t *b) {
   return NULL;
 }
 
+static o3_status_t piece_body(o3_builder_t *b, void *context, MlirValue piece, const MlirValue *carried,
+                              MlirValue *next) {
+  task_t *task = context;
+  (void)carried, (void)next;
+  MlirValue end = o3_build2(b, "arith.addi", piece, o3_build_index(b, task->self->piece));
+  task->run_from = piece;
+  task->run_to = o3_build2(b, "arith.minsi", end, task->strip_to);
+  return build_task(task, b);
+}
+
+/* Pixels from |from| to |to|, which may be one piece. */
+static o3_status_t build_pieces(task_t *task, o3_builder_t *b, MlirValue from, MlirValue to, bool one) {
+  task->strip_to = to;
+  if (one) return piece_body(b, task, from, NULL, NULL);
+  o3_for_t loop = {.lower = from,
+                   .upper = to,
+                   .step = o3_build_index(b, task->self->piece),
+                   .body = piece_body,
+                   .context = task};
+  return o3_build_for(b, &loop, NULL);
+}
+
+static o3_status_t row_body(o3_builder_t *b, void *context, MlirValue row, const MlirValue *carried,
+                            MlirValue *next) {
+  task_t *task = context;
+  const emitter_t *self = task->self;
+  (void)carried, (void)next;
+  task->ivs[row_dim(&self->product)] = row;
+  bool one = self->run >= 0 && self->run <= self->piece;
+  return build_pieces(task, b, o3_build_index(b, 0), run_size(self, b), one);
+}
+
+/* The rows from |first| to the end of its strip. */
+static o3_status_t build_rows(task_t *task, o3_builder_t *b, MlirValue first) {
+  const emitter_t *self = task->self;
+  MlirValue end = o3_build2(b, "arith.addi", first, self->strip);
+  MlirValue rows = self->product.nest.size_values[row_dim(&self->product)];
+  if (self->schedule.strip_rows == 1) return row_body(b, task, first, NULL, NULL);
+  o3_for_t loop = {.lower = first,
+                   .upper = o3_build2(b, "arith.minsi", end, rows),
+                   .step = o3_build_index(b, 1),
+                   .body = row_body,
+                   .context = task};
+  return o3_build_for(b, &loop, NULL);
+}
+
 static o3_status_t build(emitter_t *self, o3_builder_t *b) {
   grid_t grid = {0};
-  MlirValue at[O3_IR_MAX_RANK + 1];
+  MlirValue at[O3_IR_MAX_RANK + 1], strip = {0};
   task_t task = {.self = self};
+  self->strip = strip_size(self, b);
   make_grid(self, b, &grid);
   o3_builder_t in = o3_cpu_parallel(b, grid.count, grid.sizes, grid.steps, task_work(self), at);
   MlirValue zero = o3_build_index(&in, 0);
   for (int d = 0; d < self->product.nest.num_dims; ++d) task.ivs[d] = zero;
   for (int i = 0; i < grid.count; ++i) {
     if (grid.dims[i] >= 0) task.ivs[grid.dims[i]] = at[i];
-    if (grid.dims[i] == -1) task.block = at[i];
-    if (grid.dims[i] == -2) task.run_from = at[i];
+    if (grid.dims[i] == AXIS_BLOCKS) task.block = at[i];
+    if (grid.dims[i] == AXIS_PIECES) task.run_from = at[i];
+    if (grid.dims[i] == AXIS_STRIPS) strip = at[i];
   }
-  MlirValue end = o3_build2(&in, "arith.addi", task.run_from, o3_build_index(&in, self->piece));
-  task.run_to = o3_build2(&in, "arith.minsi", end, run_size(self, &in));
-  return build_task(&task, &in);
+  if (!mlirValueIsNull(strip)) return build_rows(&task, &in, strip);
+  MlirValue end =
+      o3_build2(&in, "arith.addi", task.run_from, o3_build_index(&in, self->schedule.strip_pixels));
+  return build_pieces(&task, &in, task.run_from, o3_build2(&in, "arith.minsi", end, run_size(self, &in)),
+                      self->schedule.strip_pixels == self->piece);
 }
 
 /* ---- The kernel ---- */

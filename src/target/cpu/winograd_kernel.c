@@ -1,11 +1,16 @@
 /* Emission of Winograd convolutions.
  *
- *     for panels of tiles
- *       scf.parallel (tiles of the panel)             V: the transformed input of the panel, in scratch
- * memory call @o3k_f32_winograd<m>_input(...) scf.parallel (chunks of tiles, blocks)        P: the products
- * of a chunk and block, on the stack for points: call @o3k_f32_tile_...(...)     the register tiles of the
- * direct convolution for tiles: call @o3k_f32_winograd<m>_output(...), what follows the convolution on its
- * pixels
+ *     scf.parallel (strips of tiles)
+ *       for panels of tiles
+ *         scf.parallel (tiles of the panel)        V: the transformed input of the panel, in scratch memory
+ *           call @o3k_f32_winograd<m>_input(...)
+ *         scf.parallel (chunks of tiles, blocks)   P: the products of a chunk and block, on the stack
+ *           for points: call @o3k_f32_tile_...(...)            the register tiles of the direct convolution
+ *           for tiles: call @o3k_f32_winograd<m>_output(...), what follows the convolution on its pixels
+ *
+ * Where all weights stay in a core's cache, and each core gets a chunk, threads share strips: each strip has
+ * a V of its own, one chunk, which never leaves its core. Else there is one strip, and threads share each
+ * panel: then a core reads its part of the weights alone.
  *
  * Tiles of all images are one sequence. V is point, block of channels, tile, lane; a panel is as many chunks
  * as let V stay in the second-level cache, so that it never goes to memory. A chunk is what one register tile
@@ -55,7 +60,7 @@ static int64_t weight_dim(MlirOperation product, int dim) {
 static o3_status_t make_plan(const o3_machine_t *machine, MlirOperation product, plan_t *plan) {
   int64_t tiles = tile_count(product), points = weight_dim(product, 1) * weight_dim(product, 2);
   *plan = (plan_t){.tiles = tiles, .blocks = weight_dim(product, 3)};
-  plan->schedule = o3_schedule_winograd(machine, tiles, points, plan->blocks);
+  plan->schedule = o3_schedule_winograd(machine, tiles, points, plan->blocks, weight_dim(product, 0));
   O3_TRY(o3_schedule_read(product, O3_SCHEDULE_FAMILY_WINOGRAD, &plan->schedule));
   plan->point_step = plan->blocks * plan->schedule.panel * LANES + LANES;
   return NULL;
@@ -73,7 +78,8 @@ o3_status_t o3_winograd_scratch(const o3_machine_t *machine, const o3_winograd_k
                                 int64_t *floats) {
   plan_t plan;
   O3_TRY(make_plan(machine, kernel->product, &plan));
-  *floats = weight_dim(kernel->product, 1) * weight_dim(kernel->product, 2) * plan.point_step;
+  *floats = plan.schedule.strips * weight_dim(kernel->product, 1) * weight_dim(kernel->product, 2) *
+            plan.point_step;
   return NULL;
 }
 
@@ -426,12 +432,32 @@ static o3_status_t build_panel(o3_builder_t *b, void *context, MlirValue from, c
   (void)carried, (void)next;
   self->panel_from = from;
   const plan_t *plan = &self->plan;
-  bool single = plan->tiles >= 0 && plan->tiles <= plan->schedule.panel;
+  bool single = plan->schedule.strips == 1 && plan->tiles >= 0 && plan->tiles <= plan->schedule.panel;
   self->panel_size = o3_build_index(b, single ? plan->tiles : plan->schedule.panel);
-  if (plan->tiles < 0 || (!single && plan->tiles % plan->schedule.panel))
+  if (plan->tiles < 0 || plan->schedule.strips > 1 || (!single && plan->tiles % plan->schedule.panel))
     self->panel_size = least(b, o3_build2(b, "arith.subi", self->tiles, from), self->panel_size);
   O3_TRY(build_input(self, b));
   return build_products(self, b);
+}
+
+/* A strip's chunks, one by one. */
+static o3_status_t build_strips(emitter_t *self, o3_builder_t *b) {
+  const plan_t *plan = &self->plan;
+  MlirValue strip, strips = o3_build_index(b, plan->schedule.strips), one = o3_build_index(b, 1);
+  MlirValue chunk = o3_build_index(b, plan->schedule.chunk), tiles = self->tiles;
+  MlirValue chunks = o3_build2(b, "arith.ceildivui", tiles, chunk);
+  int64_t work = num_points(self) * plan->schedule.chunk * plan->blocks * LANES;
+  o3_builder_t in = o3_cpu_parallel(b, 1, &strips, &one, work, &strip);
+  MlirValue first = o3_build2(&in, "arith.divui", mul(&in, chunks, strip), strips);
+  MlirValue end = o3_build2(&in, "arith.divui", mul(&in, chunks, add(&in, strip, one)), strips);
+  self->v.offset = add(&in, self->v.offset, times(&in, strip, num_points(self) * plan->point_step));
+  self->tiles = least(&in, mul(&in, end, chunk), tiles);
+  o3_for_t panels = {.lower = mul(&in, first, chunk),
+                     .upper = self->tiles,
+                     .step = o3_build_index(&in, plan->schedule.panel),
+                     .body = build_panel,
+                     .context = self};
+  return o3_build_for(&in, &panels, NULL);
 }
 
 static o3_status_t build_panels(emitter_t *self, o3_builder_t *b) {
@@ -516,5 +542,5 @@ o3_status_t o3_winograd_emit(o3_pass_env_t *env, MlirModule module, const o3_win
   MlirOperation last = kernel->num_after ? kernel->after[kernel->num_after - 1] : kernel->output;
   o3_builder_t b = o3_builder_before(last);
   flatten(&self, &b, kernel, scratch);
-  return build_panels(&self, &b);
+  return self.plan.schedule.strips > 1 ? build_strips(&self, &b) : build_panels(&self, &b);
 }

@@ -26,7 +26,8 @@ module {
       %r = arith.addf %m, %o : f32
       linalg.yield %r : f32
     }
-    // CHECK: scf.parallel
+    // A thread gets rows, and of them all blocks: an odd number of rows one by one.
+    // CHECK: scf.parallel (%[[ROW:[a-z0-9]+]], %[[BLOCK:[a-z0-9]+]]) = (%{{.*}}) to (%c7{{[a-z0-9_]*}}, %c2{{[a-z0-9_]*}})
     // CHECK: func.call @o3k_f32_lanes_7x16_s16_u1
     linalg.generic {indexing_maps = [affine_map<(c, h, w, l, i, j) -> (c, h + i, w + j, l)>,
                                      affine_map<(c, h, w, l, i, j) -> (c, i, j, l)>,

@@ -30,8 +30,8 @@ module {
     return %y : tensor<300x96xf32>
   }
   // V4-LABEL: @k1_contraction_
-  // V4: o3.schedule = {blocks = 3 : i64, family = "tiles", lanes = 16 : i64, piece = 128 : i64, piece_first = 0 : i64, pixels = 8 : i64, unroll = 4 : i64}
-  // V3: o3.schedule = {blocks = 1 : i64, family = "tiles", lanes = 8 : i64, piece = 128 : i64, piece_first = 0 : i64, pixels = 6 : i64, unroll = 4 : i64}
+  // V4: o3.schedule = {blocks = 3 : i64, family = "tiles", lanes = 16 : i64, piece = 128 : i64, piece_first = 0 : i64, pixels = 8 : i64, strip_pixels = 128 : i64, strip_rows = 1 : i64, unroll = 4 : i64}
+  // V3: o3.schedule = {blocks = 1 : i64, family = "tiles", lanes = 8 : i64, piece = 128 : i64, piece_first = 0 : i64, pixels = 6 : i64, strip_pixels = 128 : i64, strip_rows = 1 : i64, unroll = 4 : i64}
   func.func private @k1_contraction_b(%x: tensor<12x64xf32>, %w: tensor<3x64x16xf32>, %out: tensor<12x48xf32>)
       -> tensor<12x48xf32> attributes {o3.kernel_kind = "contraction"} {
     %y = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>,
@@ -47,7 +47,7 @@ module {
     return %y : tensor<12x48xf32>
   }
   // V4-LABEL: @k2_contraction_
-  // V4: o3.schedule = {blocks = 1 : i64, family = "tiles", lanes = 16 : i64, piece = 128 : i64, piece_first = 0 : i64, pixels = 5 : i64, unroll = 4 : i64}
+  // V4: o3.schedule = {blocks = 1 : i64, family = "tiles", lanes = 16 : i64, piece = 128 : i64, piece_first = 0 : i64, pixels = 5 : i64, strip_pixels = 128 : i64, strip_rows = 1 : i64, unroll = 4 : i64}
   func.func private @k2_contraction_c(%x: tensor<12x64xf32>, %w: tensor<3x64x16xf32>, %out: tensor<12x48xf32>)
       -> tensor<12x48xf32> attributes {o3.kernel_kind = "contraction"} {
     %y = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>,
@@ -64,9 +64,9 @@ module {
     return %y : tensor<12x48xf32>
   }
   // V4-LABEL: @k3_winograd_
-  // V4: o3.schedule = {chunk = 28 : i64, family = "winograd", lanes = 16 : i64, panel = 196 : i64, pixels = 28 : i64, whole = 28 : i64}
-  // V3: o3.schedule = {chunk = 24 : i64, family = "winograd", lanes = 8 : i64, panel = 72 : i64, pixels = 6 : i64, whole = 6 : i64}
-  // SMALL: o3.schedule = {chunk = 24 : i64, family = "winograd", lanes = 8 : i64, panel = 24 : i64, pixels = 6 : i64, whole = 6 : i64}
+  // V4: o3.schedule = {chunk = 25 : i64, family = "winograd", lanes = 16 : i64, panel = 25 : i64, pixels = 25 : i64, strips = 4 : i64, whole = 25 : i64}
+  // V3: o3.schedule = {chunk = 24 : i64, family = "winograd", lanes = 8 : i64, panel = 24 : i64, pixels = 6 : i64, strips = 4 : i64, whole = 6 : i64}
+  // SMALL: o3.schedule = {chunk = 24 : i64, family = "winograd", lanes = 8 : i64, panel = 24 : i64, pixels = 6 : i64, strips = 1 : i64, whole = 6 : i64}
   func.func private @k3_winograd_d(%v: tensor<1x6x6x2x14x14x16xf32>, %u: tensor<2x6x6x2x16x16xf32>,
                                    %out: tensor<1x2x6x6x14x14x16xf32>) -> tensor<1x2x6x6x14x14x16xf32>
       attributes {o3.kernel_kind = "winograd"} {

@@ -28,25 +28,48 @@ MlirValue o3_nz_join_heads(o3_nz_t *nz, MlirValue x) {
   return o3_nz_reshape(nz, y, &shape);
 }
 
-/* The heads of a group are a dimension of their own, along which b is broadcast: b is not copied. */
-MlirValue o3_nz_grouped_matmul(o3_nz_t *nz, MlirValue a, MlirValue b) {
-  int64_t heads = o3_nz_static_dim(nz, a, 1, "the number of heads");
-  int64_t groups = o3_nz_static_dim(nz, b, 1, "the number of heads");
-  if (o3_nz_failed(nz) || heads == groups) return o3_nz_matmul(nz, a, b);
+MlirValue o3_nz_group_heads(o3_nz_t *nz, MlirValue x, int64_t groups) {
+  int rank = o3_nz_rank(nz, x), axis = rank - 3;
+  int64_t heads = axis < 0 ? groups : o3_nz_static_dim(nz, x, axis, "the number of heads");
+  if (o3_nz_failed(nz) || axis < 0) return x;
+  if (heads == 1) return o3_nz_unsqueeze(nz, x, 1, (int64_t[]){axis + 1});
   if (groups < 1 || heads % groups != 0) {
     o3_nz_fail(nz, o3_nz_invalid(nz, "%lld query heads cannot share %lld key heads", (long long)heads,
                                  (long long)groups));
     return (MlirValue){0};
   }
-  o3_shape_t split = {.rank = 5,
-                      .dims = {o3_nz_dim(nz, a, 0), number(nz, groups), number(nz, heads / groups),
-                               o3_nz_dim(nz, a, 2), o3_nz_dim(nz, a, 3)}};
-  MlirValue product =
-      o3_nz_matmul(nz, o3_nz_reshape(nz, a, &split), o3_nz_unsqueeze(nz, b, 1, (int64_t[]){2}));
-  o3_shape_t joined = {.rank = 4,
-                       .dims = {o3_nz_dim(nz, product, 0), number(nz, heads), o3_nz_dim(nz, product, 3),
-                                o3_nz_dim(nz, product, 4)}};
-  return o3_nz_reshape(nz, product, &joined);
+  o3_shape_t split = {.rank = rank + 1};
+  for (int i = 0; i < axis; ++i) split.dims[i] = o3_nz_dim(nz, x, i);
+  split.dims[axis] = number(nz, groups);
+  split.dims[axis + 1] = number(nz, heads / groups);
+  for (int i = axis + 1; i < rank; ++i) split.dims[i + 1] = o3_nz_dim(nz, x, i);
+  return o3_nz_reshape(nz, x, &split);
+}
+
+MlirValue o3_nz_ungroup_heads(o3_nz_t *nz, MlirValue x) {
+  if (o3_nz_rank(nz, x) != 5) return x;
+  int64_t groups = o3_nz_static_dim(nz, x, 1, "the number of heads");
+  int64_t members = o3_nz_static_dim(nz, x, 2, "the number of heads");
+  o3_shape_t joined = {
+      .rank = 4,
+      .dims = {o3_nz_dim(nz, x, 0), number(nz, groups * members), o3_nz_dim(nz, x, 3), o3_nz_dim(nz, x, 4)}};
+  return o3_nz_reshape(nz, x, &joined);
+}
+
+/* b is broadcast along the heads of a group, not copied. */
+MlirValue o3_nz_grouped_product(o3_nz_t *nz, MlirValue a, MlirValue b) {
+  int64_t groups = o3_nz_static_dim(nz, b, 1, "the number of heads");
+  if (o3_nz_failed(nz)) return (MlirValue){0};
+  if (o3_nz_rank(nz, a) == 4) {
+    int64_t heads = o3_nz_static_dim(nz, a, 1, "the number of heads");
+    if (o3_nz_failed(nz) || heads == groups) return o3_nz_matmul(nz, a, b);
+    a = o3_nz_group_heads(nz, a, groups);
+  }
+  return o3_nz_matmul(nz, a, o3_nz_unsqueeze(nz, b, 1, (int64_t[]){2}));
+}
+
+MlirValue o3_nz_grouped_matmul(o3_nz_t *nz, MlirValue a, MlirValue b) {
+  return o3_nz_ungroup_heads(nz, o3_nz_grouped_product(nz, a, b));
 }
 
 MlirType o3_nz_compute_type(o3_nz_t *nz, MlirType element) {
@@ -67,8 +90,9 @@ MlirValue o3_nz_mask_scores(o3_nz_t *nz, MlirValue scores, MlirValue allowed) {
 }
 
 MlirValue o3_nz_causal_mask(o3_nz_t *nz, MlirValue scores, MlirAffineExpr past) {
-  MlirValue rows = o3_nz_positions(nz, 2, 0, o3_nz_dim(nz, scores, 2));
-  MlirValue columns = o3_nz_positions(nz, 2, 1, o3_nz_dim(nz, scores, 3));
+  int rank = o3_nz_rank(nz, scores);
+  MlirValue rows = o3_nz_positions(nz, 2, 0, o3_nz_dim(nz, scores, rank - 2));
+  MlirValue columns = o3_nz_positions(nz, 2, 1, o3_nz_dim(nz, scores, rank - 1));
   MlirValue last = o3_nz_add(nz, rows, o3_nz_sizes(nz, 1, &past, true));
   return o3_nz_binary(nz, "o3.less_equal", columns, last);
 }

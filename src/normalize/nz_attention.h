@@ -12,13 +12,21 @@ MlirValue o3_nz_join_heads(o3_nz_t *nz, MlirValue x);
 /* a (B N M K) times b (B G K L): B N M L, where each of b's G heads serves N/G heads of a, in order. Failure
  * when G does not divide N; both must be static. */
 MlirValue o3_nz_grouped_matmul(o3_nz_t *nz, MlirValue a, MlirValue b);
+/* The same, with the heads that share one of b's as a dimension of their own: B G N/G M L, or B N M L when N
+ * is G; a may have them so already. */
+MlirValue o3_nz_grouped_product(o3_nz_t *nz, MlirValue a, MlirValue b);
+/* The third dimension from the end counts heads, of which there are one or a multiple of |groups|: it becomes
+ * two. Tensors of lower rank stay as they are. And B G N/G M L -> B N M L; others stay. */
+MlirValue o3_nz_group_heads(o3_nz_t *nz, MlirValue x, int64_t groups);
+MlirValue o3_nz_ungroup_heads(o3_nz_t *nz, MlirValue x);
 /* f32 for narrower floats, else |element| itself. */
 MlirType o3_nz_compute_type(o3_nz_t *nz, MlirType element);
 /* An i64 tensor of |rank| whose axis |axis| counts from 0 to size - 1; its other sizes are 1. */
 MlirValue o3_nz_positions(o3_nz_t *nz, int rank, int axis, MlirAffineExpr size);
 /* Scores where |allowed| (i1, broadcast) holds, else -inf. */
 MlirValue o3_nz_mask_scores(o3_nz_t *nz, MlirValue scores, MlirValue allowed);
-/* Query i, after |past| earlier positions, sees keys 0 .. past + i: true where it does; scores B N S T. */
+/* Query i, after |past| earlier positions, sees keys 0 .. past + i: true where it does; scores end with
+ * S T. */
 MlirValue o3_nz_causal_mask(o3_nz_t *nz, MlirValue scores, MlirAffineExpr past);
 MlirValue o3_nz_softmax(o3_nz_t *nz, MlirValue x, int axis);
 /* 1 / sqrt(D) unless |node| has attribute |name| (and it is not 0). */

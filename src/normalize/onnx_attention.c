@@ -62,7 +62,15 @@ static MlirValue product_of(o3_nz_t *nz, const attention_t *a) {
   double scale = o3_nz_attention_scale(nz, a->node, "scale", a->q);
   MlirValue q = o3_nz_mul_number(nz, o3_nz_cast(nz, a->q, a->compute), scale);
   MlirValue k = o3_nz_transpose(nz, o3_nz_cast(nz, a->k, a->compute), (int64_t[]){0, 1, 3, 2});
-  return o3_nz_grouped_matmul(nz, q, k);
+  return o3_nz_grouped_product(nz, q, k);
+}
+
+/* Scores keep the groups of heads as a dimension, so that they go from product to product as they are, unless
+ * the mask has a number of heads that is not known. */
+static bool keeps_groups(o3_nz_t *nz, MlirValue mask) {
+  int64_t heads;
+  int rank = mlirValueIsNull(mask) ? 0 : o3_nz_rank(nz, mask);
+  return rank < 3 || o3_expr_is_const(o3_nz_dim(nz, mask, rank - 3), &heads);
 }
 
 /* cap * tanh(x / cap) */
@@ -87,7 +95,9 @@ static MlirValue padded_mask(o3_nz_t *nz, MlirValue mask, MlirAffineExpr keys) {
 
 static MlirValue with_mask(o3_nz_t *nz, MlirValue scores, MlirValue mask) {
   if (mlirValueIsNull(mask)) return scores;
-  mask = padded_mask(nz, mask, o3_nz_dim(nz, scores, 3));
+  int rank = o3_nz_rank(nz, scores);
+  mask = padded_mask(nz, mask, o3_nz_dim(nz, scores, rank - 1));
+  if (rank == 5) mask = o3_nz_group_heads(nz, mask, o3_nz_static_dim(nz, scores, 1, "the number of heads"));
   if (o3_type_is_bool(o3_nz_element(nz, mask))) return o3_nz_mask_scores(nz, scores, mask);
   return o3_nz_add(nz, scores, o3_nz_cast(nz, mask, o3_nz_element(nz, scores)));
 }
@@ -95,8 +105,10 @@ static MlirValue with_mask(o3_nz_t *nz, MlirValue scores, MlirValue mask) {
 /* Each sample sees its own number of keys. */
 static MlirValue with_lengths(o3_nz_t *nz, MlirValue scores, MlirValue lengths) {
   if (mlirValueIsNull(lengths)) return scores;
-  MlirValue columns = o3_nz_positions(nz, 4, 3, o3_nz_dim(nz, scores, 3));
-  MlirValue ends = o3_nz_unsqueeze(nz, o3_nz_cast(nz, lengths, o3_nz_i64(nz)), 3, (int64_t[]){1, 2, 3});
+  int rank = o3_nz_rank(nz, scores);
+  MlirValue columns = o3_nz_positions(nz, rank, rank - 1, o3_nz_dim(nz, scores, rank - 1));
+  MlirValue ends =
+      o3_nz_unsqueeze(nz, o3_nz_cast(nz, lengths, o3_nz_i64(nz)), rank - 1, (int64_t[]){1, 2, 3, 4});
   return o3_nz_mask_scores(nz, scores, o3_nz_less(nz, columns, ends));
 }
 
@@ -131,13 +143,16 @@ o3_status_t o3_onnx_attention(o3_nz_t *nz, o3_node_t *node) {
   O3_TRY(read_heads(nz, &a));
   O3_TRY(read_past(nz, &a));
   stages[QK_PRODUCT] = product_of(nz, &a);
+  if (o3_nz_failed(nz)) return NULL;
+  if (!keeps_groups(nz, o3_node_input(node, 3)))
+    stages[QK_PRODUCT] = o3_nz_ungroup_heads(nz, stages[QK_PRODUCT]);
   stages[QK_CAPPED] = capped(nz, stages[QK_PRODUCT], o3_node_float(node, "softcap", 0));
   stages[QK_MASKED] = masked(nz, &a, stages[QK_CAPPED]);
   MlirValue wide = o3_nz_cast(nz, stages[QK_MASKED], softmax_type(nz, &a));
-  stages[QK_SOFTMAX] = o3_nz_cast(nz, o3_nz_softmax(nz, wide, 3), a.compute);
+  stages[QK_SOFTMAX] = o3_nz_cast(nz, o3_nz_softmax(nz, wide, o3_nz_rank(nz, wide) - 1), a.compute);
   node->outputs[1] = a.k;
   node->outputs[2] = a.v;
-  node->outputs[3] = o3_nz_cast(nz, stages[mode], a.element);
+  node->outputs[3] = o3_nz_cast(nz, o3_nz_ungroup_heads(nz, stages[mode]), a.element);
   return finish(nz, node, &a, o3_nz_grouped_matmul(nz, stages[QK_SOFTMAX], o3_nz_cast(nz, a.v, a.compute)));
 }
 
@@ -166,7 +181,7 @@ o3_status_t o3_onnx_flex_attention(o3_nz_t *nz, o3_node_t *node) {
   if (o3_node_has_attr(node, "softmax_precision"))
     precise = o3_nz_onnx_type(nz, o3_node_int(node, "softmax_precision", 1));
   if (o3_nz_failed(nz)) return NULL;
-  MlirValue scores = o3_nz_cast(nz, product_of(nz, &a), precise);
+  MlirValue scores = o3_nz_cast(nz, o3_nz_ungroup_heads(nz, product_of(nz, &a)), precise);
   O3_TRY(modified(nz, node, "score_mod", &scores));
   MlirValue probabilities = o3_nz_softmax(nz, scores, 3);
   O3_TRY(modified(nz, node, "prob_mod", &probabilities));

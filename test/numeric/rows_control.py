@@ -84,5 +84,6 @@ def attention(q, k, v, mask=None, causal=False):
 QUERIES = [(2, 7, 9), (1, 1, 1), (1, 33, 33), (1, 130, 257)]
 R("Attention", ["B,4,S,8", "B,4,T,8", "B,4,T,6"], QUERIES, FLOATS, attention, _opset=23, _tol=64)
 R("Attention", ["B,6,S,8", "B,2,T,8", "B,2,T,8", "S,T"], QUERIES, F32, attention, _opset=23, _tol=64)
+R("Attention", ["B,6,S,8", "B,2,T,8", "B,2,T,8", "B,6,S,T"], QUERIES, F32, attention, _opset=23, _tol=64)
 R("Attention", ["B,4,S,8", "B,4,T,8", "B,4,T,8"], QUERIES, F32, lambda *x: attention(*x, causal=True), _opset=23,
   is_causal=1, _tol=64)

@@ -1,6 +1,7 @@
-/* Time is arithmetic, or the weights' way from memory if that takes longer, and then the way of input and
- * result, which products of few channels wait for. A tile of few columns waits for its own sums: a
- * multiply-add takes four cycles, so four vectors must be under way; dense tiles have three blocks of them.
+/* Time is arithmetic and the weights' way from memory, which sparse kernels wait for as well, dense ones
+ * mostly instead; and then the way of input and result, through caches. A tile of few columns waits for its
+ * own sums: a multiply-add takes four cycles, so four vectors must be under way; dense tiles have three
+ * blocks of them.
  */
 #include "analysis/sparse_cost.h"
 
@@ -8,42 +9,54 @@
 #include <stddef.h>
 
 enum { LANES = 16, TILE_COLUMNS = 28, DENSE_BLOCKS = 3, LATENCY = 4 };
+/* Vectors of pixels that compressed rows of convolutions work on at a time; rows of a matrix:
+ * O3_SPARSE_PANEL. */
+enum { PIECE = 14 * LANES };
+
+/* Of one core: 10^9 operations and bytes a second. Blocked data is read and written by products, beside their
+ * arithmetic; plain data by kernels of their own, in which borders are added, steps taken apart, rows of
+ * matrices transposed. */
+static const double PEAK = 115, MEMORY = 36, BLOCKED = 60, PLAIN = 18, BORDER = 9, STEPS = 3.5, PANELS = 10,
+                    FAR_PANELS = 1.8;
+/* The share of the shorter of arithmetic and weights' way that is not hidden behind the longer. */
+static const double DENSE_WAIT = 0.25, SPARSE_WAIT = 0.75;
 
 static const struct {
   int64_t lanes, depth;
   const char *format;
   double rate;
 } RATES[] = {
-#define O3_DENSE_RATE(gflops, gigabytes)
-#define O3_GROUP_RATE(rate)
 #define O3_SPARSE_RATE(lanes, depth, format, rate) {lanes, depth, format, rate},
+#define O3_SPARSE_ROWS_RATE(bytes, rate)
+#define O3_SPARSE_GROUP_RATE(rate)
 #include "analysis/sparse_rates.def"
-#undef O3_DENSE_RATE
-#undef O3_GROUP_RATE
 #undef O3_SPARSE_RATE
+#undef O3_SPARSE_ROWS_RATE
+#undef O3_SPARSE_GROUP_RATE
 };
 enum { NUM_RATES = sizeof(RATES) / sizeof(RATES[0]) };
 
 static const struct {
-  double gflops, gigabytes;
-} DENSE = {
-#define O3_DENSE_RATE(gflops, gigabytes) gflops, gigabytes
-#define O3_GROUP_RATE(rate)
+  int64_t bytes;
+  double rate;
+} ROWS_RATES[] = {
 #define O3_SPARSE_RATE(lanes, depth, format, rate)
+#define O3_SPARSE_ROWS_RATE(bytes, rate) {bytes, rate},
+#define O3_SPARSE_GROUP_RATE(rate)
 #include "analysis/sparse_rates.def"
-#undef O3_DENSE_RATE
-#undef O3_GROUP_RATE
 #undef O3_SPARSE_RATE
+#undef O3_SPARSE_ROWS_RATE
+#undef O3_SPARSE_GROUP_RATE
 };
 
 static const double GROUP_RATE =
-#define O3_DENSE_RATE(gflops, gigabytes)
-#define O3_GROUP_RATE(rate) rate
 #define O3_SPARSE_RATE(lanes, depth, format, rate)
+#define O3_SPARSE_ROWS_RATE(bytes, rate)
+#define O3_SPARSE_GROUP_RATE(rate) rate
 #include "analysis/sparse_rates.def"
-#undef O3_DENSE_RATE
-#undef O3_GROUP_RATE
 #undef O3_SPARSE_RATE
+#undef O3_SPARSE_ROWS_RATE
+#undef O3_SPARSE_GROUP_RATE
     ;
 
 bool o3_sparse_candidate(int index, const char **format) {
@@ -72,32 +85,67 @@ static double columns_of_tile(int64_t columns) {
   return columns < 1 ? 1 : (double)columns / (double)divide_up(columns, TILE_COLUMNS);
 }
 
-/* Compressed rows read and write plain images: a conversion stands where their neighbours have blocks. */
-static const double ROWS_MOVE = 1.5;
+static double microseconds(double products, double rate, int64_t weight_bytes, double wait) {
+  double compute = 2 * products / (PEAK * 1e3 * rate), load = (double)weight_bytes / (MEMORY * 1e3);
+  return fmax(compute, load) + wait * fmin(compute, load);
+}
 
-static double microseconds(const o3_sparse_layer_t *layer, double products, double rate,
-                           double weight_bytes) {
-  double compute = 2 * products / (DENSE.gflops * 1e3 * rate), load = weight_bytes / (DENSE.gigabytes * 1e3);
-  return fmax(compute, load) + (double)layer->moved / (DENSE.gigabytes * 1e3);
+static double moving(int64_t bytes, double gigabytes) { return (double)bytes / (gigabytes * 1e3); }
+
+/* Channels of convolutions are in blocks, whole ones but where there are few. */
+static int64_t dense_channels(const o3_sparse_weight_t *w) {
+  bool whole = w->is_matmul || w->group > 1 || w->channels < LANES;
+  return whole ? w->channels : divide_up(w->channels, LANES) * LANES;
 }
 
 double o3_sparse_cost_dense(const o3_sparse_layer_t *layer) {
   const o3_sparse_weight_t *w = &layer->weight;
-  double products = (double)(divide_up(w->outputs, LANES) * LANES) * (double)w->channels *
+  double products = (double)(divide_up(w->outputs, LANES) * LANES) * (double)dense_channels(w) *
                     (double)(w->window[0] * w->window[1]) * (double)layer->columns;
   double busy = fmin(1, columns_of_tile(layer->columns) * DENSE_BLOCKS / LATENCY);
-  return microseconds(layer, products, busy * layer->dense_gain, (double)o3_sparse_bytes_dense(layer));
+  return microseconds(products, busy * layer->dense_gain, o3_sparse_bytes_dense(layer), DENSE_WAIT) +
+         moving(layer->moved, BLOCKED);
+}
+
+/* ---- Compressed rows ---- */
+
+static int64_t result_bytes(const o3_sparse_layer_t *layer) {
+  return layer->columns * layer->weight.outputs * (int64_t)sizeof(float);
+}
+
+/* Few vectors wait for their sums. */
+static double rows_rate(const o3_sparse_layer_t *layer) {
+  const o3_sparse_weight_t *w = &layer->weight;
+  int64_t most = w->is_matmul ? O3_SPARSE_PANEL : PIECE, vectors = divide_up(layer->columns, LANES);
+  int64_t columns = vectors * LANES < most ? vectors * LANES : most;
+  int64_t bytes = w->channels * w->group * columns * (int64_t)sizeof(float);
+  size_t i = 0;
+  while (bytes > ROWS_RATES[i].bytes) ++i;
+  double sums = fmin(1, 0.4 + 0.2 * (double)vectors);
+  return ROWS_RATES[i].rate * sums * (double)layer->columns / (double)(vectors * LANES);
+}
+
+/* What is made of input and result besides: plain images, where a neighbour on one side or the other has
+ * blocks, with borders and without steps; panels of rows. */
+static double rows_moving(const o3_sparse_layer_t *layer) {
+  const o3_sparse_weight_t *w = &layer->weight;
+  int64_t result = result_bytes(layer), input = layer->moved - result;
+  bool far = w->channels * O3_SPARSE_PANEL * (int64_t)sizeof(float) > 1 << 20;
+  if (w->is_matmul) return moving(input, far ? FAR_PANELS : PANELS);
+  double image = moving(layer->moved, PLAIN) + moving(result, PLAIN);
+  if (w->window[0] * w->window[1] == 1) return image;
+  return image + moving(input, w->steps[0] > 1 || w->steps[1] > 1 ? STEPS : BORDER);
 }
 
 double o3_sparse_cost(const o3_sparse_layer_t *layer, const o3_sparse_block_t *block, int64_t entries) {
   double products = (double)entries * (double)(block->lanes * block->depth) * (double)layer->columns;
-  double busy = block->lanes == 1
-                    ? 1
-                    : fmin(1, columns_of_tile(layer->columns) * (double)block->lanes / (LANES * LATENCY));
-  o3_sparse_layer_t moving = *layer;
-  if (block->lanes == 1) moving.moved = (int64_t)(ROWS_MOVE * (double)layer->moved);
-  return microseconds(&moving, products, rate_of(block) * busy,
-                      (double)o3_sparse_bytes(layer, block, entries));
+  int64_t bytes = o3_sparse_bytes(layer, block, entries);
+  if (block->lanes == 1)
+    return microseconds(products, rows_rate(layer), bytes, SPARSE_WAIT) + rows_moving(layer);
+  /* Who waits for sums need not wait for weights as well. */
+  double busy = fmin(1, columns_of_tile(layer->columns) * (double)block->lanes / (LANES * LATENCY));
+  return microseconds(products, fmin(rate_of(block), busy), bytes, SPARSE_WAIT * busy) +
+         moving(layer->moved, BLOCKED);
 }
 
 int64_t o3_sparse_bytes_dense(const o3_sparse_layer_t *layer) {

@@ -278,4 +278,6 @@ void o3_sparse_pack(const o3_sparse_weight_t *weight, const o3_sparse_block_t *b
   packed->columns[0] = 0;
   packed->num_rows = o3_sparse_num_rows(weight, block);
   packed->num_entries = visit(&self);
+  int64_t size = o3_sparse_columns_of_entry(block), last = packed->num_entries * size;
+  packed->columns[last] = packed->columns[last - size] ^ 1;
 }

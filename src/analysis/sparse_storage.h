@@ -94,9 +94,11 @@ int64_t o3_sparse_count(const o3_sparse_weight_t *weight, const o3_sparse_block_
 /* Blocks of outputs: those of convolutions and matrices are padded to whole 16, compressed rows are not. */
 int64_t o3_sparse_num_rows(const o3_sparse_weight_t *weight, const o3_sparse_block_t *block);
 
-/* Fills the three arrays, whose memory is the caller's: num_rows + 1, num_entries *
+/* Fills the three arrays, whose memory is the caller's: num_rows + 1, num_entries + 1 times
  * o3_sparse_columns_of_entry zeroed ones, and num_entries * depth * lanes zeroed elements. Weights without
- * any entry get one of zeros that no row has. */
+ * any entry get one of zeros that no row has. The last column is no entry's and differs from the one before:
+ * MLIR folds a constant of equal numbers into its readers, and what reads no columns would not be known as a
+ * sparse product. */
 void o3_sparse_pack(const o3_sparse_weight_t *weight, const o3_sparse_block_t *block,
                     o3_sparse_packed_t *packed);
 

@@ -73,14 +73,14 @@ static bool build_constants(o3_layout_t *self, const char *name, const o3_sparse
                             const o3_sparse_block_t *block, o3_layout_sparse_t *sparse) {
   MlirType i32 = mlirIntegerTypeGet(self->context, 32);
   const int64_t rows = packed->num_rows + 1, entries = packed->num_entries;
-  const int64_t columns[] = {entries, o3_sparse_columns_of_entry(block)};
+  const int64_t columns[] = {entries + 1, o3_sparse_columns_of_entry(block)};
   sparse->values = constant(self, name, values_type(self->context, packed, block), packed->values,
                             entries * block->depth * block->lanes * 4);
   if (!self->status)
     sparse->rows = constant(self, name, o3_tensor_type(1, &rows, i32), packed->rows, rows * 4);
   if (!self->status)
     sparse->columns = constant(self, name, o3_tensor_type(block->span ? 2 : 1, columns, i32), packed->columns,
-                               entries * columns[1] * 4);
+                               columns[0] * columns[1] * 4);
   return !self->status;
 }
 
@@ -92,7 +92,8 @@ static o3_status_t allocate(o3_layout_t *self, const o3_sparse_weight_t *weight,
     return o3_status_create(O3_STATUS_UNSUPPORTED, "sparse weights of %lld entries: at most 2^31 - 1 fit",
                             (long long)entries);
   packed->rows = o3_weights_alloc(weights, (size_t)rows * 4);
-  packed->columns = o3_weights_alloc(weights, (size_t)(entries * o3_sparse_columns_of_entry(block)) * 4);
+  packed->columns =
+      o3_weights_alloc(weights, (size_t)((entries + 1) * o3_sparse_columns_of_entry(block)) * 4);
   packed->values = o3_weights_alloc(weights, (size_t)(entries * block->depth * block->lanes) * 4);
   O3_TRY_ALLOC(packed->rows);
   O3_TRY_ALLOC(packed->columns);

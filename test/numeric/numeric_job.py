@@ -31,8 +31,12 @@ WINOGRAD_FACTOR = 8
 WIDER = {TensorProto.FLOAT16: TensorProto.FLOAT, TensorProto.BFLOAT16: TensorProto.FLOAT}
 
 
-def tolerance_factor(point, level):
-    return point.row.option("tol", 1) * (WINOGRAD_FACTOR if level == 3 and "Conv" in point.label() else 1)
+def tolerance_factor(point, level, values):
+    """What multiplies the type's tolerances. Numbers of both signs that are summed one after the other leave a result
+    that may be near zero, and errors of the size that the sum has had on its way: four roundings of each term."""
+    winograd = WINOGRAD_FACTOR if level == 3 and "Conv" in point.label() else 1
+    terms = point.row.option("terms", 1)
+    return max(point.row.option("tol", 1) * winograd, (terms(*values) if callable(terms) else terms) / 4)
 
 
 def tensor_proto(name, array):
@@ -267,7 +271,8 @@ class Job:
 
     def compare(self, part, level, trial, outputs):
         for i, want in enumerate(part.expected[trial]):
-            what = difference(outputs[f"{part.prefix}y{i}"], want, tolerance_factor(part.point, level))
+            factor = tolerance_factor(part.point, level, part.point.sizes[trial])
+            what = difference(outputs[f"{part.prefix}y{i}"], want, factor)
             key = part.point.label(), level
             if what and not self.results[key]:
                 where = f" with sizes {part.point.sizes[trial]}" if part.point.symbolic else ""

@@ -8,8 +8,8 @@ W is a constant of the model with random contents, C one with given contents.
 Sizes: a tuple for each trial, values for the symbols in the order in which they first appear.
 Each row becomes, for every dtype, a model of static shapes for some of the sizes and one model with symbolic
 dimensions that is run at all of them. Keywords are the node's attributes; those that begin with an underscore
-belong to the row: _tol (factor on the tolerances), _opset, _outputs (how many), _symbolic=False (the op needs
-static shapes), _static=False (only the symbolic model is made).
+belong to the row: _tol (factor on the tolerances), _terms (how many are summed, from the sizes), _opset, _outputs
+(how many), _symbolic=False (the op needs static shapes), _static=False (only the symbolic model is made).
 Instead of an op type, ONNX's text of nodes may stand, which reads x0, x1, ... and writes y0, ...:
     R("t = Conv(x0, x1) y0 = Relu(t)", ...)
 The reference is the last argument, a function on NumPy arrays (floats come as float64, others in their own
@@ -123,7 +123,7 @@ class Row:
         return " ".join(filter(None, (" ".join(self.op.split()), inputs, attrs, opset)))
 
 
-OPTIONS = {"tol", "opset", "outputs", "symbolic", "static"}
+OPTIONS = {"tol", "terms", "opset", "outputs", "symbolic", "static"}
 TABLE = []
 
 

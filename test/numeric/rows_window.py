@@ -1,5 +1,7 @@
 """Pooling, reductions, normalisation, softmax: ops that read a window or an axis."""
 
+import math
+
 import numpy as np
 
 from numeric_row import F32, FLOATS, HALVES, IMAGE_CHANNELS, NONE, C, R, T, W
@@ -44,12 +46,19 @@ def reduction(op, axes, keepdims):
     return lambda x, *_: REDUCTIONS[op](x, axis=axes, keepdims=bool(keepdims))
 
 
+def summed(op, axes):
+    """How many terms of both signs make a sum."""
+    return (lambda *sizes: math.prod(sizes[axis] for axis in axes)) if op == "ReduceSum" else 1
+
+
 for op in REDUCTIONS:
     data = "positive" if op == "ReduceLogSum" else "unit" if op == "ReduceProd" else "small"
     for axes, keepdims in [((1,), 1), ((2,), 0), ((0, 2), 0), ((0, 1, 2), 1)]:
-        R(op, [T("A,B,C", data), C(list(axes))], CUBE, F32, reduction(op, axes, keepdims), keepdims=keepdims, _tol=16)
+        R(op, [T("A,B,C", data), C(list(axes))], CUBE, F32, reduction(op, axes, keepdims), keepdims=keepdims, _tol=16,
+          _terms=summed(op, axes))
     R(op, [T("A,B,C", data)], CUBE, F32, reduction(op, (-1,), 1), axes=[-1], _opset=11, _tol=16)
-    R(op, [T("A,B,C", data)], CUBE, F32, reduction(op, None, 0), keepdims=0, _tol=32)
+    R(op, [T("A,B,C", data)], CUBE, F32, reduction(op, None, 0), keepdims=0, _tol=32,
+      _terms=summed(op, (0, 1, 2)))
     R(op, [T("A,B", data), C([1])], [(3, 7)], ["f64", *HALVES], reduction(op, (1,), 1), _tol=4)
 for op in ("ReduceSum", "ReduceProd", "ReduceMax", "ReduceMin", "ReduceSumSquare"):
     R(op, [T("A,B", "bit"), C([1])], [(3, 7), (5, 1)], ["i32", "i64"],

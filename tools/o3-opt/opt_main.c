@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "base/log.h"
+#include "base/options.h"
 #include "driver/dump.h"
 #include "driver/evaluate.h"
 #include "driver/overrides.h"
@@ -9,7 +10,7 @@
 #include "opt_equal.h"
 #include "opt_options.h"
 
-enum { EXIT_FAILED = 1, EXIT_USAGE = 2 };
+enum { EXIT_FAILED = 1 };
 
 typedef struct session {
   const opt_options_t *options;
@@ -120,21 +121,13 @@ static int run(const opt_options_t *options, o3_arena_t *arena) {
   return EXIT_SUCCESS;
 }
 
-static int usage_error(o3_status_t status) {
-  bool usage = o3_status_code(status) != O3_STATUS_OUT_OF_MEMORY;
-  fprintf(stderr, "o3-opt: error: %s%s\n", o3_status_message(status),
-          usage ? "; o3-opt --help tells more" : "");
-  o3_status_destroy(status);
-  return usage ? EXIT_USAGE : EXIT_FAILED;
-}
-
 int main(int argc, char **argv) {
   o3_log_program_set("o3-opt");
   o3_arena_t *arena = o3_arena_create();
   opt_options_t options;
   o3_status_t status = arena ? opt_options_parse(arena, argc, argv, &options)
                              : o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");
-  int code = status ? usage_error(status) : run(&options, arena);
+  int code = status ? o3_options_usage_error("o3-opt", status) : run(&options, arena);
   if (arena) o3_arena_destroy(arena);
   return code;
 }

@@ -3,12 +3,13 @@
 #include <stdlib.h>
 
 #include "base/log.h"
+#include "base/options.h"
 #include "o3/compiler.h"
 #include "prune_report.h"
 #include "prune_select.h"
 #include "prune_write.h"
 
-enum { EXIT_FAILED = 1, EXIT_USAGE = 2 };
+enum { EXIT_FAILED = 1 };
 
 static o3_status_t work(const prune_options_t *options, prune_model_t *model, o3_arena_t *arena) {
   O3_TRY(prune_model_open(options, arena, model));
@@ -38,21 +39,13 @@ static int run(const prune_options_t *options, o3_arena_t *arena) {
   return EXIT_SUCCESS;
 }
 
-static int usage_error(o3_status_t status) {
-  bool usage = o3_status_code(status) != O3_STATUS_OUT_OF_MEMORY;
-  fprintf(stderr, "o3-prune: error: %s%s\n", o3_status_message(status),
-          usage ? "; o3-prune --help tells more" : "");
-  o3_status_destroy(status);
-  return usage ? EXIT_USAGE : EXIT_FAILED;
-}
-
 int main(int argc, char **argv) {
   o3_log_program_set("o3-prune");
   o3_arena_t *arena = o3_arena_create();
   prune_options_t options;
   o3_status_t status = arena ? prune_options_parse(arena, argc, argv, &options)
                              : o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");
-  int code = status ? usage_error(status) : run(&options, arena);
+  int code = status ? o3_options_usage_error("o3-prune", status) : run(&options, arena);
   if (arena) o3_arena_destroy(arena);
   return code;
 }

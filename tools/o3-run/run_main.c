@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/options.h"
 #include "run_execute.h"
 #include "run_model.h"
 #include "run_options.h"
@@ -11,7 +12,7 @@
 #include "run_slots.h"
 #include "tensorio/tensor.h"
 
-enum { EXIT_OK = 0, EXIT_FAILURE_OR_DIFFERENCE = 1, EXIT_USAGE = 2 };
+enum { EXIT_OK = 0, EXIT_FAILURE_OR_DIFFERENCE = 1 };
 
 /* What lives as long as one set of inputs. */
 typedef struct set_run {
@@ -192,11 +193,7 @@ static o3_status_t run_model(run_t *run) {
 
 static int run_program(run_t *run, int argc, char **argv) {
   o3_status_t status = o3_run_options_parse(argc, argv, run->arena, &run->options);
-  if (status) {
-    const bool usage = o3_status_code(status) == O3_STATUS_INVALID_ARGUMENT;
-    o3_log_status(status);
-    return usage ? EXIT_USAGE : EXIT_FAILURE_OR_DIFFERENCE;
-  }
+  if (status) return o3_options_usage_error("o3-run", status);
   if (run->options.help) {
     o3_run_options_print_help(stdout);
     status = flush_out(run);

@@ -4,10 +4,11 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/options.h"
 #include "o3c_options.h"
 #include "o3c_report.h"
 
-enum { EXIT_FAILED = 1, EXIT_USAGE = 2 };
+enum { EXIT_FAILED = 1 };
 
 typedef struct progress {
   bool lines, bar; /* a line a stage (-v), or one line that is written over */
@@ -91,13 +92,6 @@ static int print_hardware(const o3_compile_options_t *options) {
   return printed ? EXIT_SUCCESS : EXIT_FAILED;
 }
 
-static int usage_error(o3_status_t status) {
-  bool usage = o3_status_code(status) != O3_STATUS_OUT_OF_MEMORY;
-  fprintf(stderr, "o3c: error: %s%s\n", o3_status_message(status), usage ? "; o3c --help tells more" : "");
-  o3_status_destroy(status);
-  return usage ? EXIT_USAGE : EXIT_FAILED;
-}
-
 static int run(o3c_options_t *options) {
   if (options->version) return print_version();
   if (options->print_hardware) return print_hardware(&options->compile);
@@ -113,7 +107,7 @@ int main(int argc, char **argv) {
   o3_status_t status = arena ? o3c_options_parse(arena, argc, argv, &options)
                              : o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");
   o3_log_level_set(options.verbose ? O3_LOG_DEBUG : options.quiet ? O3_LOG_ERROR : O3_LOG_NOTE);
-  int code = status ? usage_error(status) : run(&options);
+  int code = status ? o3_options_usage_error("o3c", status) : run(&options);
   if (arena) o3_arena_destroy(arena);
   return code;
 }

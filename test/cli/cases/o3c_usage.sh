@@ -7,10 +7,10 @@ usage() {
 }
 usage "no model is given"
 usage "there are two models, 'a.onnx' and 'b.onnx': one is compiled" a.onnx b.onnx
-usage "option --foo is unknown, ambiguous, or takes no argument" --foo m.onnx
-usage "option -Z is unknown, ambiguous, or takes no argument" -Z
-usage "option --output needs an argument" m.onnx --output
-usage "option -o needs an argument" m.onnx -o
+usage "unknown or ambiguous option '--foo'" --foo m.onnx
+usage "unknown option '-Z'" -Z
+usage "option '--output' needs an argument" m.onnx --output
+usage "option '-o' needs an argument" m.onnx -o
 usage "--output is '', FILE is needed" m.onnx -o ''
 usage "--opt-level is '4', one of 0, 1, 2, 3 is needed" m.onnx -O4
 usage "--opt-level is 'fast', one of 0, 1, 2, 3 is needed" m.onnx --opt-level fast

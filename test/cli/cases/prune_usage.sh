@@ -17,8 +17,8 @@ usage "--nm is '4:2', N:M with N below M, such as 2:4, is needed" a --nm 4:2
 usage "--ratio is '60', a number from 0 to 1, such as 0.6, is needed" a -u --ratio 60
 usage "--seed is '-1', a whole number is needed" a --seed -1
 usage "--ops is 'conv,lstm', a list of conv, gemm and matmul is needed" a --ops conv,lstm
-usage "option --only needs an argument" a --only
-usage "option -Z is unknown, ambiguous, or takes no argument" -Z
+usage "option '--only' needs an argument" a --only
+usage "unknown option '-Z'" -Z
 run 0 "$O3_PRUNE" --version
 out_has "o3-prune 0."
 run 0 "$O3_PRUNE" --help

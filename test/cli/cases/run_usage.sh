@@ -3,21 +3,21 @@ usage() {
   shift
   run 2 "$O3_RUN" "$@"
   out_is ""
-  err_is "o3-run: error: invalid argument: $message"
+  err_is "o3-run: error: $message; o3-run --help tells more"
 }
-usage "no model given: o3-run MODEL.so; o3-run --help tells more"
-usage "unknown or ambiguous option '--foo'; o3-run --help lists them" --foo
-usage "unknown or ambiguous option '--in'; o3-run --help lists them" --in x
-usage "unknown option '-Z'; o3-run --help lists them" -Z
-usage "option '--input' wants an argument" m.so --input
+usage "no model is given"
+usage "unknown or ambiguous option '--foo'" --foo
+usage "unknown or ambiguous option '--in'" --in x
+usage "unknown option '-Z'" -Z
+usage "option '--input' needs an argument" m.so --input
 usage "option '--json=2' takes no argument" --json=2
-usage "--input is '', [NAME=]FILE expected" m.so --input ''
-usage "--bench is 'x', an integer from 1 to 2147483647 expected" m.so --bench=x
-usage "--repeat is '0', an integer from 1 to 2147483647 expected" m.so --repeat 0
-usage "--spin-us is '-2', an integer from -1 to 2147483647 expected" m.so --spin-us -2
-usage "--threads is '99999999999', an integer from 0 to 2147483647 expected" m.so --threads 99999999999
-usage "--rtol is 'nan', a number of at least 0 expected" m.so --rtol nan
-usage "--int-range is '5:1', LOW:HIGH with LOW <= HIGH expected" m.so --int-range 5:1
+usage "--input is '', [NAME=]FILE is needed" m.so --input ''
+usage "--bench is 'x', an integer from 1 to 2147483647 is needed" m.so --bench=x
+usage "--repeat is '0', an integer from 1 to 2147483647 is needed" m.so --repeat 0
+usage "--spin-us is '-2', an integer from -1 to 2147483647 is needed" m.so --spin-us -2
+usage "--threads is '99999999999', an integer from 0 to 2147483647 is needed" m.so --threads 99999999999
+usage "--rtol is 'nan', a number of at least 0 is needed" m.so --rtol nan
+usage "--int-range is '5:1', LOW:HIGH with LOW <= HIGH is needed" m.so --int-range 5:1
 usage "'b.so' is one model too many: 'a.so' came before" a.so b.so
 usage "--expect-dir is given 2 times and --inputs-dir 1 times: each goes with one" m.so --inputs-dir a --expect-dir a \
   --expect-dir b

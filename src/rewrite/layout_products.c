@@ -75,8 +75,9 @@ static bool is_depthwise(const conv_t *conv) {
 
 /* Groups of whole blocks stay apart. With channels last there are none, and sizes must be known. */
 static bool is_blocked(const o3_layout_t *self, const conv_t *conv) {
-  if (self->last) return conv->group == 1 && o3_shape_is_static(&conv->x_shape);
-  return conv->group == 1 || (conv->group_channels % LANES == 0 && conv->outputs / conv->group % LANES == 0);
+  if (self->last && !o3_shape_is_static(&conv->x_shape)) return false;
+  if (conv->group == 1 || is_depthwise(conv)) return true;
+  return !self->last && (conv->group_channels % LANES == 0 && conv->outputs / conv->group % LANES == 0);
 }
 
 /* ---- Operands ---- */
@@ -272,8 +273,7 @@ static MlirValue build_dense(o3_layout_t *self, const conv_t *conv, const o3_sha
 MlirValue o3_layout_conv(o3_layout_t *self, MlirOperation op) {
   conv_t conv;
   bool sparse = o3_layout_is_sparse(op);
-  if (!read_conv(self, op, &conv) || !(sparse || is_depthwise(&conv) || is_blocked(self, &conv)))
-    return (MlirValue){0};
+  if (!read_conv(self, op, &conv) || !(sparse || is_blocked(self, &conv))) return (MlirValue){0};
   o3_shape_t y_shape = conv.y_shape;
   bool one_dimension = y_shape.rank == 3;
   if (one_dimension) {

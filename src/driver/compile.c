@@ -243,6 +243,20 @@ static o3_status_t explain_kernels(const compilation_t *c) {
   return NULL;
 }
 
+/* The plan stage's arena, and the largest part of it that holds values at the same time. */
+static void explain_memory(const compilation_t *c) {
+  MlirOperation func = o3_module_func(c->module, "main");
+  int64_t arena = o3_op_int(func, "o3.arena_bytes", 0), live = o3_op_int(func, "o3.live_bytes", 0);
+  if (c->plan.target->codes) fprintf(stderr, "code for %s: ", c->runner.target->name);
+  if (!arena) {
+    fputs("memory: no arena is needed\n", stderr);
+    return;
+  }
+  fprintf(stderr, "memory: an arena of %.3f MB, %.2f times what lives at the same time%s\n",
+          (double)arena * 1e-6, (double)arena / (double)(live ? live : 1),
+          c->interface.num_symbols ? ", with each size that is known only at run time as 1" : "");
+}
+
 /* What the rewrite stage has decided on weights. */
 static o3_status_t report_weights(const compilation_t *c) {
   const o3_compile_options_t *options = c->plan.options;
@@ -263,6 +277,7 @@ static o3_status_t run_stage(compilation_t *c, o3_stage_t stage) {
     O3_TRY(run_passes(c, stage));
     if (stage == O3_STAGE_REWRITE) O3_TRY(report_weights(c));
     if (explains_after(c, stage)) O3_TRY(explain_kernels(c));
+    if (stage == O3_STAGE_PLAN && c->plan.options->explain) explain_memory(c);
     O3_TRY(dump_module(c, stage));
   }
   record_time(c, stage, start);

@@ -199,6 +199,7 @@ void o3_run_json_profile(o3_strbuf_t *text, const o3_run_profile_t *profile) {
   o3_strbuf_printf(text, "{\"runs\": %" PRId64, profile->runs);
   print_integer_field(text, "threads", profile->threads);
   print_number_field(text, "median_ms", profile->run_ms);
+  print_text_field(text, "peaks", profile->gpu ? "vendor" : "measured");
   print_number_field(text, "peak_gflops", profile->peaks.fma_flops * 1e-9);
   print_number_field(text, "copy_gbytes", profile->peaks.copy_bytes * 1e-9);
   print_key(text, "kernels");

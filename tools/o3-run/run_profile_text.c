@@ -83,7 +83,8 @@ static void print_title(o3_strbuf_t *text, const o3_run_profile_t *profile) {
     return;
   }
   o3_strbuf_printf(
-      text, "profile of %lld runs, %d thread%s: median %.4g ms; this machine: %.1f GFLOP/s, %.1f GB/s\n",
+      text,
+      "profile of %lld runs, %d thread%s: median %.4g ms; this machine, measured: %.1f GFLOP/s, %.1f GB/s\n",
       (long long)profile->runs, profile->threads, profile->threads == 1 ? "" : "s", profile->run_ms, gflops,
       gbytes);
 }

@@ -62,6 +62,7 @@ grep -q 'vector<16xf32>' other.mlir && fail "vectors of 64 bytes"
 echo '{"kind": "cpu", "l1_bytes": 8192}' >small.json
 run 0 "$O3C" m.mlir -q -O2 --target x86-64-v3 --explain -o a.so
 err_has "(schedule)                   packed: columns 16, k_block 256, lanes 8, panel 128, row_block 66, rows 6"
+err_has "memory: an arena of 0.038 MB, 1.00 times what lives at the same time"
 run 0 "$O3C" m.mlir -q -O2 --target x86-64-v3 --explain --hardware small.json -o b.so
 err_has "(schedule)                   packed: columns 16, k_block 128,"
 wrong() {

@@ -16,6 +16,7 @@ check-gpu: ## set up, build, and run the numeric rows on the NVIDIA GPU in this 
 	@scripts/setup.sh
 	@scripts/build.sh
 	@O3_BUILD=$(abspath $(BUILD)) $(BUILD)/venv/bin/python test/gpu/gpu_cases.py check $(ROWS)
+	@O3_BUILD=$(abspath $(BUILD)) $(BUILD)/venv/bin/python test/gpu/attention_models.py check
 	@test/gpu/make_kernels.sh $(BUILD) --checked && python3 test/gpu/check_kernels.py $(BUILD)/gpu-kernels
 
 bench-gpu: ## set up, build, and measure fast GPU kernels against PyTorch on this machine's NVIDIA GPU; writes docs/benchmarks-gpu.md

@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-enum { MAX_SIDES = 4 };
+enum { MAX_SIDES = 8, MAX_OPS = 32, MAX_BEHIND = 3 };
 
 typedef struct matcher {
   o3_groups_t *groups;
@@ -144,6 +144,11 @@ static bool starts_at(const matcher_t *self, const o3_dep_node_t *product, doubl
   return mlirAttributeIsAFloat(number) && mlirFloatAttrGetValueDouble(number) == value;
 }
 
+/* A target that is asked with all ops judges types by itself; the others have one type. */
+static bool converts(const matcher_t *self) {
+  return self->groups->machine->kernels->refuse_attention_ops != NULL;
+}
+
 /* Elementwise ops on the scores, as far as they are read by one op alone. */
 static o3_status_t follow_scores(matcher_t *self) {
   MlirType type = mlirValueGetType(result_of(self->scores));
@@ -153,7 +158,7 @@ static o3_status_t follow_scores(matcher_t *self) {
     o3_dep_node_t *user = user_of(self->at, 0, 1);
     bool fits = user && user->kind == O3_DEP_MAP && self->num_sides < MAX_SIDES &&
                 !self->groups->owner[user->index] && reads_in_place(user, input_from(user, self->at)) &&
-                mlirTypeEqual(mlirValueGetType(result_of(user)), type);
+                (converts(self) || mlirTypeEqual(mlirValueGetType(result_of(user)), type));
     if (!fits) return NULL;
     self->sides[self->num_sides++] = user->op;
     self->at = user;
@@ -209,13 +214,64 @@ static o3_status_t follow_softmax(matcher_t *self, bool *found) {
   return add(self, quotient, "within the row: done to the product's result instead");
 }
 
-static bool ends(matcher_t *self, o3_dep_node_t *product) {
-  const o3_kernel_support_t *kernels = self->groups->machine->kernels;
+/* The only reader of |node|, when it rounds what it reads or stores it in another order. */
+static o3_dep_node_t *converter_of(const matcher_t *self, const o3_dep_node_t *node) {
+  o3_dep_node_t *user = user_of(node, 0, 1);
+  bool fits = user && user->kind == O3_DEP_MAP && user->generic->num_inputs == 1 &&
+              !self->groups->owner[user->index] && input_from(user, node) == 0 &&
+              (!self->groups->one_node || mlirStringRefEqual(o3_op_label(user->op), o3_op_label(node->op)));
+  if (!fits) return NULL;
+  bool rounds =
+      count_body(user->generic) == 1 && !mlirOperationIsNull(yielded(user->generic, "arith.truncf"));
+  bool moves = count_body(user->generic) == 0 &&
+               argument_number(user->generic,
+                               mlirOperationGetOperand(mlirBlockGetTerminator(user->generic->body), 0)) == 0;
+  return rounds || moves ? user : NULL;
+}
+
+static o3_status_t follow_rounding(matcher_t *self) {
+  o3_dep_node_t *user = converts(self) ? converter_of(self, self->at) : NULL;
+  if (!user || !reads_in_place(user, 0)) return NULL;
+  self->at = user;
+  return add(self, user, "within the row");
+}
+
+static bool fits_product(matcher_t *self, const o3_dep_node_t *product) {
   if (!product) return stop(self, self->at, "another op reads the probabilities");
   if (product->kind != O3_DEP_CONTRACTION || self->groups->owner[product->index])
     return stop(self, product, "it is no product with the probabilities");
   if (input_from(product, self->at) < 0 || !starts_at(self, product, 0))
     return stop(self, product, "its sums do not start at zero");
+  return true;
+}
+
+/* Asks with all ops, and as many of those behind the product as the target takes; their number. */
+static bool asks_with_ops(matcher_t *self, const o3_dep_node_t *product, o3_dep_node_t *behind[MAX_BEHIND],
+                          int *count) {
+  const o3_kernel_support_t *kernels = self->groups->machine->kernels;
+  MlirOperation ops[MAX_OPS];
+  int num_ops = 0;
+  for (size_t i = 0; i < self->group->members.count; ++i)
+    ops[num_ops++] = ((const o3_dep_node_t *)self->group->members.items[i])->op;
+  ops[num_ops++] = product->op;
+  const o3_dep_node_t *last = product;
+  for (*count = 0; *count < MAX_BEHIND && (behind[*count] = converter_of(self, last)); ++*count)
+    last = behind[*count];
+  for (int i = 0; i < *count; ++i) ops[num_ops + i] = behind[i]->op;
+  const char *why = NULL, *first = NULL;
+  for (;; --*count) {
+    why = kernels->refuse_attention_ops(self->groups->machine->gpu, num_ops + *count, ops);
+    if (!first) first = why;
+    if (!why || *count == 0) break;
+  }
+  return why ? stop(self, product, first) : true;
+}
+
+static bool ends(matcher_t *self, o3_dep_node_t *product, o3_dep_node_t *behind[MAX_BEHIND], int *count) {
+  const o3_kernel_support_t *kernels = self->groups->machine->kernels;
+  *count = 0;
+  if (!fits_product(self, product)) return false;
+  if (converts(self)) return asks_with_ops(self, product, behind, count);
   const char *why = kernels->refuse_attention(self->scores->op, product->op, self->num_sides, self->sides);
   return why ? stop(self, product, why) : true;
 }
@@ -238,11 +294,12 @@ static const char *stop_text(const matcher_t *self, const o3_dep_node_t *root) {
                          O3_STR_ARGS(label));
 }
 
-static o3_status_t finish(matcher_t *self, o3_dep_node_t *product) {
+static o3_status_t finish(matcher_t *self, o3_dep_node_t *product, o3_dep_node_t *const *behind, int count) {
   o3_groups_t *groups = self->groups;
   O3_TRY(add(self, product, "product, block by block with the probabilities"));
-  self->group->root = product;
-  self->group->stop = stop_text(self, product);
+  for (int i = 0; i < count; ++i) O3_TRY(add(self, behind[i], "how the result is stored"));
+  self->group->root = count ? behind[count - 1] : product;
+  self->group->stop = stop_text(self, self->group->root);
   O3_TRY_ALLOC(self->group->stop);
   for (size_t i = 0; i < self->group->members.count; ++i) {
     const o3_dep_node_t *node = self->group->members.items[i];
@@ -256,10 +313,14 @@ static o3_status_t finish(matcher_t *self, o3_dep_node_t *product) {
 o3_status_t o3_group_attention(o3_groups_t *groups, o3_dep_node_t *seed, const o3_dep_node_t **stopped,
                                const char **why) {
   matcher_t self = {.groups = groups, .scores = seed};
+  const o3_kernel_support_t *kernels = groups->machine->kernels;
+  o3_dep_node_t *behind[MAX_BEHIND];
   bool found;
+  int count;
   *stopped = NULL;
   *why = NULL;
-  if (!groups->machine->kernels->refuse_attention || !starts_at(&self, seed, 0)) return NULL;
+  if (!kernels->refuse_attention && !kernels->refuse_attention_ops) return NULL;
+  if (!starts_at(&self, seed, 0)) return NULL;
   self.group = O3_ARENA_NEW(groups->arena, o3_group_t);
   O3_TRY_ALLOC(self.group);
   *self.group = (o3_group_t){
@@ -267,8 +328,10 @@ o3_status_t o3_group_attention(o3_groups_t *groups, o3_dep_node_t *seed, const o
   O3_TRY(follow_scores(&self));
   O3_TRY(follow_softmax(&self, &found));
   if (!found) return NULL;
+  O3_TRY(follow_rounding(&self));
   o3_dep_node_t *product = user_of(self.at, 0, 1);
-  if (ends(&self, product) && is_one_node(&self, product)) return finish(&self, product);
+  if (ends(&self, product, behind, &count) && is_one_node(&self, product))
+    return finish(&self, product, behind, count);
   *stopped = self.stopped;
   *why = self.why;
   return NULL;

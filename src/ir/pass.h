@@ -43,6 +43,10 @@ typedef struct o3_kernel_support {
    * the target has no such kernel. */
   const char *(*refuse_attention)(MlirOperation scores, MlirOperation mixed, int num_sides,
                                   const MlirOperation *sides);
+  /* The same, asked with all ops of the kernel, in order: the softmax's, then perhaps a rounding of the
+   * probabilities, the product, and roundings and a transposition of its result. |gpu|: the machine's. NULL:
+   * the scores' ops are of one type, and the product ends the kernel. */
+  const char *(*refuse_attention_ops)(const struct o3_gpu *gpu, int num_ops, const MlirOperation *ops);
   /* Of a product with what its sums start at and an epilogue, whose result is of another type than the sums;
    * NULL where sums always lie in the result's memory. |gpu|: the machine's. */
   const char *(*refuse_conversion)(const struct o3_gpu *gpu, int num_ops, const MlirOperation *ops);

@@ -118,8 +118,10 @@ static o3_status_t make_attention(MlirOperation func, const int64_t flags[2], o3
                           .width = (int)o3_type_dim(rows, 3),
                           .causal = flags[0] != 0,
                           .masked = flags[1] != 0,
-                          .mask_strides = {o3_type_dim(columns, 2), 0}};
+                          .mask_factor = 1,
+                          .mask_strides = {o3_type_dim(columns, 2), 0, 0}};
   a.scale = 1.0 / sqrt((double)a.width);
+  if (a.masked) o3_kernel_site_element(mlirBlockGetArgument(o3_func_body(func), 3), &a.mask_element);
   o3_kernel_site_element(q, &a.element);
   row_major(rows, a.q_strides);
   row_major(rows, a.o_strides);

@@ -8,7 +8,7 @@
  * panels of 64 elements of the width. */
 #include "target/nvptx/attention_kernel.h"
 
-#include <math.h>
+#include <float.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -106,7 +106,7 @@ typedef struct consumer {
   int leader;          /* condition: thread 0 of the warpgroup */
   int row, pair;       /* of the tensor; of 8 columns */
   int q, k, v;         /* addresses, shifted by 4 */
-  int factor, opposed; /* scale * log2(e), and its negative */
+  int factor, opposed; /* scale * log2(e), and its negative; the scale is 1 when a mask was added */
 } consumer_t;
 
 /* What goes from step to step: for the thread's two rows the largest score so far and its part of the sum;
@@ -210,23 +210,41 @@ static void cut_scores(writer_t *w, const consumer_t *c, int step, int *scores) 
   }
 }
 
-/* Adds mask / scale, for the scores are scaled later. */
+static int constant(o3_kernel_text_t *t, double value) {
+  char text[32];
+  snprintf(text, sizeof(text), "%.9e", value);
+  return f32(t, text);
+}
+
+/* The mask's element of the row that is |down| below the thread's first. */
+static int mask_at(writer_t *w, const consumer_t *c, int base, int column, int down) {
+  o3_kernel_text_t *t = w->t;
+  const int64_t *strides = w->a->mask_strides;
+  const char *type = o3_gpu_element_info(w->a->mask_element)->mlir;
+  int at = o3_kt_op(t, "addi", o3_kt_op_const(t, "muli", w->batch, strides[0]),
+                    o3_kt_op_const(t, "muli", w->head, strides[1]));
+  int row = o3_kt_op_const(t, "minsi", o3_kt_op_const(t, "addi", c->row, down), w->a->rows - 1);
+  at = o3_kt_op(t, "addi", at, o3_kt_op_const(t, "muli", row, strides[2]));
+  int place = o3_kt_global(t, base, o3_kt_op(t, "addi", at, column), type);
+  int value = o3_kt_value(t, "llvm.load %%v%d : !llvm.ptr<1> -> %s", place, type);
+  if (w->a->mask_element != O3_GPU_F32) value = o3_kt_value(t, "arith.extf %%v%d : %s to f32", value, type);
+  return w->a->mask_factor == 1 ? value : binary(t, "mulf", value, constant(t, w->a->mask_factor));
+}
+
+/* Scales the scores and adds the mask. Its numbers may be the lowest there are, which no factor must touch
+ * after this. */
 static void mask_scores(writer_t *w, const consumer_t *c, int step, int *scores) {
   o3_kernel_text_t *t = w->t;
   if (!w->a->masked) return;
-  char inverse[32];
-  snprintf(inverse, sizeof(inverse), "%.9e", 1.0 / w->a->scale);
-  int factor = f32(t, inverse);
-  int start = o3_kt_op(t, "addi", o3_kt_op_const(t, "muli", w->batch, w->a->mask_strides[0]),
-                       o3_kt_op_const(t, "muli", w->head, w->a->mask_strides[1]));
+  bool by_rows = w->a->mask_strides[2] != 0;
+  int scale = constant(t, w->a->scale);
   int base = o3_kt_value(t, "llvm.getelementptr %%arg3[0] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i8");
   for (int i = 0; i < SCORES; i += 4) {
     for (int k = 0; k < 2; ++k) {
       int column = o3_kt_op_const(t, "minsi", column_of(w, c, step, i + k), w->a->columns - 1);
-      int at = o3_kt_global(t, base, o3_kt_op(t, "addi", start, column), type_of(w->a));
-      int half = o3_kt_value(t, "llvm.load %%v%d : !llvm.ptr<1> -> %s", at, type_of(w->a));
-      int wide = o3_kt_value(t, "arith.extf %%v%d : %s to f32", half, type_of(w->a));
-      for (int r = 0; r < 4; r += 2) scores[i + k + r] = multiply_add(t, wide, factor, scores[i + k + r]);
+      int first = mask_at(w, c, base, column, 0), second = by_rows ? mask_at(w, c, base, column, 8) : first;
+      scores[i + k] = multiply_add(t, scores[i + k], scale, first);
+      scores[i + k + 2] = multiply_add(t, scores[i + k + 2], scale, second);
     }
   }
 }
@@ -247,18 +265,27 @@ static int pack(writer_t *w, int low, int high) {
   return o3_kt_value(t, "llvm.bitcast %%v%d : vector<2x%s> to i32", pair, type_of(w->a));
 }
 
+/* 2^((x - largest) factor), by one FMA and |shift| = -largest factor where that cannot overflow. */
+static int power_of(writer_t *w, const consumer_t *c, int x, int largest, int shift) {
+  o3_kernel_text_t *t = w->t;
+  if (!w->a->masked) return exp2_of(t, multiply_add(t, x, c->factor, shift));
+  return exp2_of(t, binary(t, "mulf", binary(t, "subf", x, largest), c->factor));
+}
+
 /* Turns scores into probabilities relative to the largest so far. |rescale|: what the sums so far are
- * multiplied with, for each row. */
+ * multiplied with, for each row. A mask may be infinite in all columns so far: relative to a finite number,
+ * their probabilities are 0. */
 static void softmax(writer_t *w, const consumer_t *c, int *scores, bool first, state_t *s, int rescale[2]) {
   o3_kernel_text_t *t = w->t;
   for (int row = 0; row < 2; ++row) {
     int largest = row_extreme(t, scores, row), total = -1;
+    if (first && w->a->masked) largest = binary(t, "maxnumf", largest, constant(t, -FLT_MAX));
     if (!first) largest = binary(t, "maxnumf", largest, s->largest[row]);
     int shift = binary(t, "mulf", largest, c->opposed);
-    if (!first) rescale[row] = exp2_of(t, multiply_add(t, s->largest[row], c->factor, shift));
+    if (!first) rescale[row] = power_of(w, c, s->largest[row], largest, shift);
     for (int i = 0; i < SCORES; ++i) {
       if (i % 4 / 2 != row) continue;
-      scores[i] = exp2_of(t, multiply_add(t, scores[i], c->factor, shift));
+      scores[i] = power_of(w, c, scores[i], largest, shift);
       total = total < 0 ? scores[i] : binary(t, "addf", total, scores[i]);
     }
     s->total[row] = first ? total : multiply_add(t, s->total[row], rescale[row], total);
@@ -385,7 +412,7 @@ static void consumer(writer_t *w) {
   o3_kernel_text_t *t = w->t;
   consumer_t c;
   state_t s;
-  char factor[32];
+  const double factor = (w->a->masked ? 1 : w->a->scale) * 1.4426950408889634;
   int group = o3_kt_uniform(t, o3_kt_op_const(t, "shrui", w->thread, 7)),
       number = o3_kt_op_const(t, "subi", group, 1);
   int thread = o3_kt_op_const(t, "andi", w->thread, WARPGROUP - 1),
@@ -400,10 +427,8 @@ static void consumer(writer_t *w) {
   c.q = o3_kt_op(t, "addi", base, o3_kt_op_const(t, "muli", number, ROWS * ROW_BYTES / 16));
   c.k = o3_kt_op_const(t, "addi", base, k_offset(w->a) / 16);
   c.v = o3_kt_op_const(t, "addi", base, v_offset(w->a) / 16);
-  snprintf(factor, sizeof(factor), "%.9e", w->a->scale * 1.4426950408889634);
-  c.factor = f32(t, factor);
-  snprintf(factor, sizeof(factor), "%.9e", w->a->scale * -1.4426950408889634);
-  c.opposed = f32(t, factor);
+  c.factor = constant(t, factor);
+  c.opposed = constant(t, -factor);
   o3_kt_mbarrier_wait(t, w->q_ready, o3_kt_i32(t, 0));
   all_steps(w, &c, &s);
   store_output(w, &c, &s);
@@ -489,13 +514,16 @@ const char *o3_gpu_attention_refuse(const o3_gpu_attention_t *a) {
   if (a->batch < 1 || a->heads < 1 || a->rows < 1 || a->columns < 1) return "a size is zero";
   if (a->kv_heads < 1 || a->heads % a->kv_heads) return "the heads of Q are no multiple of those of K and V";
   if (a->causal && a->rows != a->columns) return "causal attention has as many rows as columns";
-  if (!(a->scale > 0)) return "the scale is not positive";
+  if (!a->masked && !(a->scale > 0)) return "the scale is not positive";
   const int64_t *const strides[] = {a->q_strides, a->k_strides, a->v_strides, a->o_strides};
   for (int i = 0; i < 4; ++i) {
     const char *why = refuse_strides(strides[i]);
     if (why) return why;
   }
-  return a->batch * a->o_strides[0] > INT32_MAX ? "the result has more than 2^31 elements" : NULL;
+  if (a->batch * a->o_strides[0] > INT32_MAX) return "the result has more than 2^31 elements";
+  int64_t last = (a->batch - 1) * a->mask_strides[0] + (a->heads - 1) * a->mask_strides[1] +
+                 (a->rows - 1) * a->mask_strides[2] + a->columns;
+  return last > INT32_MAX ? "the mask has more than 2^31 elements" : NULL;
 }
 
 o3_status_t o3_gpu_attention_build(const o3_gpu_attention_t *a, o3_gpu_kernel_t *kernel) {

@@ -14,14 +14,17 @@
 typedef struct o3_attention {
   o3_gpu_element_t element;
   int64_t batch, heads, kv_heads, rows, columns;
-  int width; /* of a head: 64 or 128 */
-  double scale;
-  bool causal; /* row i sees columns up to i; rows == columns */
+  int width;    /* of a head: 64 or 128 */
+  double scale; /* positive, unless there is a mask */
+  bool causal;  /* row i sees columns up to i; rows == columns */
   /* Elements from a batch, a head, a row to the next. */
   int64_t q_strides[3], k_strides[3], v_strides[3], o_strides[3];
-  /* What is added to the scores of a column, of |element|: the strides of batch and head (0: the same). */
+  /* |mask_factor| times it is added to the scaled scores; columns are contiguous, the strides are of batch,
+   * head and row (0: the same). */
   bool masked;
-  int64_t mask_strides[2];
+  o3_gpu_element_t mask_element;
+  double mask_factor;
+  int64_t mask_strides[3];
 } o3_gpu_attention_t;
 
 /* Why the family does not take it; NULL when it does. Static text. */

@@ -1,6 +1,7 @@
 #include "target/nvptx/fast_kernels.h"
 
 #include "base/strbuf.h"
+#include "target/nvptx/attention_site.h"
 #include "target/nvptx/gemm_site.h"
 #include "target/nvptx/image_kernel.h"
 #include "target/nvptx/row_kernel.h"

@@ -13,7 +13,7 @@
 
 /* Groups of loops; the first are O3_GEMM_OUTER to O3_GEMM_COLUMN. */
 enum { OUTER, INNER, ROWS, COLUMNS, DEPTH, GROUPS };
-enum { MAX_SIDES = 8 };
+enum { MAX_SIDES = 14 }; /* GELU as an exporter writes it: nine */
 
 /* An op besides the product, with its operands: numbers of extras, or RESULTS and the number of the op that
  * computes them, which for the product is PRODUCT. */
@@ -182,8 +182,7 @@ static bool is_extended(const o3_nest_t *nest, MlirValue value, int index) {
          mlirValueEqual(mlirOperationGetOperand(def, 0), mlirBlockGetArgument(nest->body, index));
 }
 
-/* Whether the body is so_far + extf(a) * extf(b), in any order. */
-static bool multiplies_halves(const o3_nest_t *nest) {
+bool o3_gemm_multiplies_halves(const o3_nest_t *nest) {
   MlirValue so_far = mlirBlockGetArgument(nest->body, 2);
   MlirOperation add = o3_value_def(mlirOperationGetOperand(mlirBlockGetTerminator(nest->body), 0));
   if (mlirOperationIsNull(add) || !o3_op_is(add, "arith.addf")) return false;
@@ -231,7 +230,7 @@ static const char *read_product(reader_t *r, MlirOperation op) {
   if (!read_nest(r, op, r->product) || !read_nest(r, op, r->whole)) return "an op is no loop nest on buffers";
   o3_nest_drop_single_turns(r->product);
   o3_nest_merge(r->product);
-  if (r->product->num_inputs != 2 || r->product->num_operands != 3 || !multiplies_halves(r->product))
+  if (r->product->num_inputs != 2 || r->product->num_operands != 3 || !o3_gemm_multiplies_halves(r->product))
     return "it is no product of two factors in half precision";
   const char *why = r->has_halo ? "it has a border" : read_matrices(r);
   if (why && (r->has_halo || walks_windows(r->whole))) why = read_windows(r);
@@ -316,6 +315,14 @@ static const char *read_result(reader_t *r, side_t *s) {
   return NULL;
 }
 
+/* What the kernel gives is rounded to half precision, whatever the types on the way. */
+static bool ends_in_half(const reader_t *r) {
+  MlirOperation last = r->site->ops[r->site->num_ops - 1];
+  o3_gpu_element_t element = O3_GPU_F32;
+  o3_kernel_site_element(mlirOperationGetOperand(last, mlirOperationGetNumOperands(last) - 1), &element);
+  return element != O3_GPU_F32;
+}
+
 static const char *read_side(reader_t *r, MlirOperation op, bool before) {
   int number = r->num_before + r->num_after;
   if (number == MAX_SIDES) return "it has too many ops";
@@ -336,9 +343,7 @@ static const char *read_side(reader_t *r, MlirOperation op, bool before) {
   }
   if (!why) why = read_result(r, s);
   add_written(r, s->nest, number);
-  o3_gpu_element_t last = O3_GPU_F32;
-  o3_kernel_site_element(r->written[r->num_written - 1].value, &last);
-  if (!why) why = o3_body_refuse(s->nest, last != O3_GPU_F32);
+  if (!why) why = o3_body_refuse(s->nest, ends_in_half(r));
   ++*(before ? &r->num_before : &r->num_after);
   return why;
 }

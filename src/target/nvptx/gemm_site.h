@@ -3,6 +3,7 @@
 #ifndef O3_TARGET_NVPTX_GEMM_SITE_H
 #define O3_TARGET_NVPTX_GEMM_SITE_H
 
+#include "target/cpu/nest.h"
 #include "target/nvptx/kernel_site.h"
 
 /* The compute capability of the cards that have these kernels. */
@@ -11,6 +12,9 @@ enum { O3_GEMM_CAPABILITY = 90 };
 /* See o3_kernel_make_fn_t. */
 o3_status_t o3_gemm_make(const o3_kernel_site_t *site, o3_gpu_kernel_t *kernel, const char **why_not)
     O3_MUST_USE;
+
+/* Whether the body of a nest with two inputs is so_far + extf(a) * extf(b), in any order. */
+bool o3_gemm_multiplies_halves(const o3_nest_t *nest);
 
 /* Why the family would not take the kernel of these ops, linalg.generic on tensors in order, of which the
  * last gives the result; NULL when it would. |arena|: scratch. */

@@ -12,6 +12,7 @@ typedef struct o3_kernel_site {
   o3_arena_t *arena;
   int sm;                            /* compute capability: 90 is 9.0 */
   int multiprocessors, shared_bytes; /* of the card; the most that a block can have */
+  MlirStringRef kind;                /* o3.kernel_kind, which the fuse stage gave it */
   int num_ops;
   const MlirOperation *ops;
   int num_arguments;

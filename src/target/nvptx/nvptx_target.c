@@ -5,6 +5,7 @@
 
 #include "runtime/compiled.h"
 #include "schedule/gpu.h"
+#include "target/nvptx/attention_site.h"
 #include "target/nvptx/gemm_site.h"
 #include "target/nvptx/gpu_query.h"
 #include "target/nvptx/nvptx.h"
@@ -44,15 +45,27 @@ static const char *refuse_conversion(const o3_gpu_t *gpu, int num_ops, const Mli
   return why;
 }
 
+static const char *refuse_attention(const o3_gpu_t *gpu, int num_ops, const MlirOperation *ops) {
+  if (gpu->sm != O3_GEMM_CAPABILITY) return "only cards of compute capability 9.0 have a kernel of attention";
+  o3_arena_t *scratch = o3_arena_create();
+  if (!scratch) return "memory is out";
+  const char *why = o3_attention_refuse_ops(scratch, num_ops, ops);
+  o3_arena_destroy(scratch);
+  return why;
+}
+
 /* Values of a row lie in shared memory, of which every card has 48 KiB a block beside partial sums. */
-static const o3_kernel_support_t KERNELS = {
-    .row_bytes = 44 << 10, .refuse_contraction = refuse_product, .refuse_epilogue = refuse_epilogue};
+static const o3_kernel_support_t KERNELS = {.row_bytes = 44 << 10,
+                                            .refuse_contraction = refuse_product,
+                                            .refuse_epilogue = refuse_epilogue,
+                                            .refuse_attention_ops = refuse_attention};
 
 /* Cards whose warpgroups multiply. */
 static const o3_kernel_support_t WARPGROUP_KERNELS = {.row_bytes = 44 << 10,
                                                       .channels_last = true,
                                                       .refuse_contraction = refuse_product,
                                                       .refuse_epilogue = refuse_epilogue,
+                                                      .refuse_attention_ops = refuse_attention,
                                                       .refuse_conversion = refuse_conversion,
                                                       .refuse_padding = o3_gemm_refuse_padding};
 

@@ -1,0 +1,147 @@
+#!/usr/bin/env python3
+"""Attention as exporters write it, on an NVIDIA GPU: compiled here, run here or on another machine, as gpu_cases.py.
+
+    attention_models.py pack FOLDER      compile for hopper; each library must hold a kernel of attention
+    attention_models.py run FOLDER       three runs a session; compares with float64 (O3_SEED)
+    attention_models.py check            both, with a card; skips without
+
+The last line is `attention: P passed, F failed, S skipped`.
+"""
+import os
+import random
+import sys
+import tempfile
+
+import numpy as np
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "numeric")]
+
+LOWEST = float(np.finfo(np.float32).min)
+# batch, heads, rows, columns, width of a head, mask, precision
+CASES = [(2, 3, 127, 129, 64, "none", "fp16"), (3, 2, 130, 257, 128, "none", "bf16"), (2, 12, 128, 128, 64, "keys", "fp16"),
+         (3, 5, 37, 37, 64, "keys", "bf16"), (2, 2, 300, 300, 128, "causal", "fp16"), (1, 2, 129, 131, 64, "full", "fp16"),
+         (2, 2, 1, 513, 64, "keys", "fp16"), (1, 2, 70, 2, 128, "full", "fp16"), (2, 3, 64, 640, 64, "full", "bf16")]
+TOLERANCES = {"fp16": 3e-3, "bf16": 2e-2}
+
+
+def name_of(case):
+    return "attention_" + "_".join(map(str, case))
+
+
+def mask_shape(batch, heads, rows, columns, _width, mask, _precision):
+    return {"keys": (batch, 1, 1, columns), "causal": (rows, columns), "full": (batch, heads, rows, columns)}[mask]
+
+
+def model_of(case):
+    """Inputs [batch, rows or columns, heads * width]; heads come to the front by Reshape and Transpose, as in BERT."""
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+
+    batch, heads, rows, columns, width, mask, _ = case
+    nodes, inputs = [], []
+
+    def add(op, sources, result, **attributes):
+        nodes.append(helper.make_node(op, sources, [result], name=f"{op}_{len(nodes)}", **attributes))
+        return result
+
+    for name, count in (("q", rows), ("k", columns), ("v", columns)):
+        inputs.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, [batch, count, heads * width]))
+        split = add("Reshape", [name, "split"], f"{name}_heads")
+        add("Transpose", [split], f"{name}_front", perm=[0, 2, 3, 1] if name == "k" else [0, 2, 1, 3])
+    scores = add("Div", [add("MatMul", ["q_front", "k_front"], "products"), "root"], "scaled")
+    if mask != "none":
+        inputs.append(helper.make_tensor_value_info("mask", TensorProto.FLOAT, mask_shape(*case)))
+        scores = add("Add", [scores, "mask"], "masked")
+    mixed = add("MatMul", [add("Softmax", [scores], "weights", axis=-1), "v_front"], "mixed")
+    add("Reshape", [add("Transpose", [mixed], "back", perm=[0, 2, 1, 3]), "join"], "y")
+    constants = {"split": np.array([0, 0, heads, width]), "join": np.array([0, 0, heads * width]),
+                 "root": np.float32(width**0.5)}
+    graph = helper.make_graph(nodes, "attention", inputs,
+                              [helper.make_tensor_value_info("y", TensorProto.FLOAT, [batch, rows, heads * width])],
+                              [numpy_helper.from_array(np.asarray(value), key) for key, value in constants.items()])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def inputs_of(case, rng):
+    """Halves as float32. Of the keys' masks one batch is masked as a whole: its probabilities are equal."""
+    import ml_dtypes
+
+    batch, heads, rows, columns, width, mask, precision = case
+    half = np.float16 if precision == "fp16" else ml_dtypes.bfloat16
+    arrays = [rng.standard_normal((batch, count, heads * width)).astype(half).astype(np.float32)
+              for count in (rows, columns, columns)]
+    if mask == "keys":
+        arrays.append(np.where(rng.random(mask_shape(*case)) < 0.3, np.float32(LOWEST), np.float32(0)))
+        arrays[-1][0] = LOWEST
+    elif mask == "causal":
+        arrays.append(np.triu(np.full((rows, columns), -np.inf, np.float32), 1))
+    elif mask == "full":
+        arrays.append(rng.standard_normal(mask_shape(*case)).astype(np.float32))
+    return arrays
+
+
+def reference(case, q, k, v, mask=0.0):
+    batch, heads, _, _, width, *_ = case
+    q, k, v = (x.astype(np.float64).reshape(batch, -1, heads, width).transpose(0, 2, 1, 3) for x in (q, k, v))
+    scores = q @ k.transpose(0, 1, 3, 2) / width**0.5
+    scores = (scores.astype(np.float32) + mask).astype(np.float64)  # beside the lowest float a score is nothing
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    return (weights / weights.sum(-1, keepdims=True) @ v).transpose(0, 2, 1, 3).reshape(batch, -1, heads * width)
+
+
+def pack(folder, target):
+    import o3_model
+    import onnx
+
+    os.makedirs(folder, exist_ok=True)
+    for case in CASES:
+        path = os.path.join(folder, name_of(case))
+        onnx.save(model_of(case), f"{path}.onnx")
+        o3_model.compile_model(f"{path}.onnx", f"{path}.so", 3, ("--target", target, "--precision", case[-1]))
+        os.remove(f"{path}.onnx")
+        with open(f"{path}.so", "rb") as file:
+            if b"_attention_128x128x" not in file.read():
+                raise SystemExit(f"{name_of(case)}: no kernel of attention")
+
+
+def run(folder):
+    import o3_model
+
+    seed = int(os.environ.get("O3_SEED", random.randrange(1 << 30)))
+    print(f"seed {seed}")
+    passed = failed = 0
+    for case in CASES:
+        arrays = inputs_of(case, np.random.default_rng(seed))
+        expected = reference(case, *arrays)
+        session = o3_model.Model(os.path.join(folder, name_of(case) + ".so")).session()
+        error = 0.0
+        for _ in range(3):
+            got = session.run(arrays)[0].astype(np.float64)
+            found = np.linalg.norm(got - expected) / np.linalg.norm(expected)
+            error = max(error, found if np.isfinite(found) else float("inf"))
+        good = error <= TOLERANCES[case[-1]]
+        passed, failed = passed + good, failed + (not good)
+        print(f"{'ok  ' if good else 'FAIL'} {name_of(case):50} {error:.2e} (at most {TOLERANCES[case[-1]]:.0e})", flush=True)
+    print(f"attention: {passed} passed, {failed} failed, 0 skipped")
+    return failed > 0
+
+
+def main():
+    what, *folder = sys.argv[1:]
+    if what == "pack":
+        return pack(*folder, "hopper")
+    if what == "run":
+        return run(*folder)
+    import gpu_cases
+
+    if not gpu_cases.has_card():
+        print(f"SKIP: no card here\nattention: 0 passed, 0 failed, {len(CASES)} skipped")
+        return 0
+    with tempfile.TemporaryDirectory() as scratch:
+        pack(scratch, "gpu")
+        return run(scratch)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -218,7 +218,8 @@ def tables(options, rows, builds, layers, peers):
         text += ["## Layers", f"All distinct convolutions and products of the networks at {top}: the median of equal ones, "
                  "in place in the network, copies and transforms around it included. Of peak: of what FMAs on vectors "
                  "reach with as many threads, measured in the same run; operations are the model's, so that Winograd "
-                 "can pass 100 %. `o3-run MODEL.so --random --profile` shows the same by kernel.",
+                 "can pass 100 %. Memory: layers that wait for memory rather than for arithmetic, by their operations a "
+                 "byte, with their bytes over the time, of the rate of a copy; what is still in a cache can pass 100 %. `o3-run MODEL.so --random --profile` shows the same by kernel.",
                  bench_layers.table(layers, options.threads)]
     text += ["## The compiler", "About 107 MB of the memory are LLVM, MLIR and their libraries.", compiler_table(builds)]
     return "\n\n".join(text)

@@ -18,8 +18,9 @@
 #include "target/cpu/cpu.h"
 #include "target/cpu/cpu_ir.h"
 
-/* Operations that take about as long as waking a thread that spins. */
-enum { GRAIN_WORK = 30000 };
+/* Operations worth giving to a thread that spins, 2 us of them or more: waking it takes 0.2, but its caches
+ * have the same part of what the kernel before has written, and are to have that of the next. */
+enum { GRAIN_WORK = 8000 };
 enum { MAX_CAPTURES = 256 };
 
 typedef struct outline {

@@ -154,7 +154,7 @@ int64_t o3_sparse_bytes_dense(const o3_sparse_layer_t *layer) {
 }
 
 int64_t o3_sparse_bytes(const o3_sparse_layer_t *layer, const o3_sparse_block_t *block, int64_t entries) {
-  int64_t rows = o3_sparse_num_rows(&layer->weight, block) + 1;
+  int64_t rows = o3_sparse_rows_size(&layer->weight, block);
   int64_t columns = o3_sparse_columns_of_entry(block) * (int64_t)sizeof(int32_t);
   return entries * (block->lanes * block->depth * (int64_t)sizeof(float) + columns) +
          rows * (int64_t)sizeof(int32_t);

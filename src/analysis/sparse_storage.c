@@ -242,6 +242,52 @@ int64_t o3_sparse_count(const o3_sparse_weight_t *weight, const o3_sparse_block_
   return visit(&self);
 }
 
+/* ---- Parts ---- */
+
+/* Outputs of a matrix that a tile of compressed rows takes at once, and that a part has. */
+enum { MATRIX_OUTPUTS = LANES, MATRIX_PART = 4 * LANES };
+
+/* Rows that no part divides. */
+static int64_t rows_of_unit(const o3_sparse_weight_t *weight, const o3_sparse_block_t *block) {
+  return block->lanes > 1 ? LANES / block->lanes : weight->is_matmul ? MATRIX_OUTPUTS : 1;
+}
+
+int64_t o3_sparse_num_parts(const o3_sparse_weight_t *weight, const o3_sparse_block_t *block) {
+  int64_t rows = o3_sparse_num_rows(weight, block);
+  if (block->lanes > 1) return rows * block->lanes / LANES;
+  return weight->is_matmul ? (rows + MATRIX_PART - 1) / MATRIX_PART : rows;
+}
+
+int64_t o3_sparse_rows_size(const o3_sparse_weight_t *weight, const o3_sparse_block_t *block) {
+  return o3_sparse_num_rows(weight, block) + 1 + o3_sparse_num_parts(weight, block) + 1;
+}
+
+/* Vectors multiplied for each position up to row |row|; outputs are stored whether they have entries or not.
+ */
+static int64_t work_before(const o3_sparse_packed_t *packed, const o3_sparse_block_t *block, int64_t row) {
+  enum { STORE = 3 };
+  int64_t entry = block->lanes > 1 ? block->depth * block->lanes : 1,
+          lanes = block->lanes > 1 ? block->lanes : 1;
+  return packed->rows[row] * entry + row * lanes * STORE;
+}
+
+/* A part begins where its share of all work does, at the next whole unit. */
+static void fill_parts(const o3_sparse_weight_t *weight, const o3_sparse_block_t *block,
+                       o3_sparse_packed_t *packed) {
+  int64_t unit = rows_of_unit(weight, block), parts = o3_sparse_num_parts(weight, block), at = 0;
+  double all = (double)work_before(packed, block, packed->num_rows);
+  int32_t *starts = packed->rows + packed->num_rows + 1;
+  for (int64_t p = 0; p <= parts; ++p) {
+    double share = all * (double)p / (double)parts;
+    while (at < packed->num_rows && (double)work_before(packed, block, at) < share)
+      at = least(at + unit, packed->num_rows);
+    starts[p] = (int32_t)(p == parts ? packed->num_rows : at);
+    if (block->lanes > 1) starts[p] /= (int32_t)unit;
+  }
+}
+
+/* ---- Checks ---- */
+
 /* Numbers other than zero of output |m| in the group of inputs from |c| on. */
 static int64_t count_kept(const o3_sparse_weight_t *w, int64_t of, int64_t m, int64_t c, const int64_t *at) {
   int64_t count = 0;
@@ -280,4 +326,5 @@ void o3_sparse_pack(const o3_sparse_weight_t *weight, const o3_sparse_block_t *b
   packed->num_entries = visit(&self);
   int64_t size = o3_sparse_columns_of_entry(block), last = packed->num_entries * size;
   packed->columns[last] = packed->columns[last - size] ^ 1;
+  fill_parts(weight, block, packed);
 }

@@ -5,6 +5,10 @@
  * window << 16) + (its column << 24) rows     i32: entries rows[r] to rows[r + 1] belong to the outputs r *
  * lanes to r * lanes + lanes
  *
+ * Behind the limits |rows| has where parts of equal work begin, and the end: of 16 outputs each on average,
+ * of one for the compressed rows of a convolution and of 64 for those of a matrix. They count blocks of 16
+ * outputs, with compressed rows outputs. A part is empty where one of its neighbours has its share.
+ *
  * Compressed rows read an image N C H W in which steps and dilations are gone: with steps s0 x s1 channel c,
  * row h and column w of the input are channel (c * s0 + h % s0) * s1 + w % s1, row h / s0, column w / s1;
  * windows of 1 x 1 read what a slice with these steps leaves. Those of a matrix product read panels of up to
@@ -77,7 +81,7 @@ o3_status_t o3_sparse_supported(const o3_sparse_weight_t *weight, const o3_spars
                                 o3_sparse_block_t *block) O3_MUST_USE;
 
 typedef struct o3_sparse_packed {
-  int64_t num_rows, num_entries; /* blocks of outputs, without the last of rows; entries, at least one */
+  int64_t num_rows, num_entries; /* blocks of outputs; entries, at least one */
   int32_t *rows, *columns;
   float *values;
 } o3_sparse_packed_t;
@@ -94,7 +98,11 @@ int64_t o3_sparse_count(const o3_sparse_weight_t *weight, const o3_sparse_block_
 /* Blocks of outputs: those of convolutions and matrices are padded to whole 16, compressed rows are not. */
 int64_t o3_sparse_num_rows(const o3_sparse_weight_t *weight, const o3_sparse_block_t *block);
 
-/* Fills the three arrays, whose memory is the caller's: num_rows + 1, num_entries + 1 times
+/* Numbers in |rows|, and the parts that they end with. */
+int64_t o3_sparse_rows_size(const o3_sparse_weight_t *weight, const o3_sparse_block_t *block);
+int64_t o3_sparse_num_parts(const o3_sparse_weight_t *weight, const o3_sparse_block_t *block);
+
+/* Fills the three arrays, whose memory is the caller's: o3_sparse_rows_size, num_entries + 1 times
  * o3_sparse_columns_of_entry zeroed ones, and num_entries * depth * lanes zeroed elements. Weights without
  * any entry get one of zeros that no row has. The last column is no entry's and differs from the one before:
  * MLIR folds a constant of equal numbers into its readers, and what reads no columns would not be known as a

@@ -72,7 +72,7 @@ static MlirType values_type(MlirContext context, const o3_sparse_packed_t *packe
 static bool build_constants(o3_layout_t *self, const char *name, const o3_sparse_packed_t *packed,
                             const o3_sparse_block_t *block, o3_layout_sparse_t *sparse) {
   MlirType i32 = mlirIntegerTypeGet(self->context, 32);
-  const int64_t rows = packed->num_rows + 1, entries = packed->num_entries;
+  const int64_t rows = sparse->rows_size, entries = packed->num_entries;
   const int64_t columns[] = {entries + 1, o3_sparse_columns_of_entry(block)};
   sparse->values = constant(self, name, values_type(self->context, packed, block), packed->values,
                             entries * block->depth * block->lanes * 4);
@@ -87,7 +87,7 @@ static bool build_constants(o3_layout_t *self, const char *name, const o3_sparse
 static o3_status_t allocate(o3_layout_t *self, const o3_sparse_weight_t *weight,
                             const o3_sparse_block_t *block, o3_sparse_packed_t *packed) {
   o3_weights_t *weights = self->env->weights;
-  int64_t entries = o3_sparse_count(weight, block), rows = o3_sparse_num_rows(weight, block) + 1;
+  int64_t entries = o3_sparse_count(weight, block), rows = o3_sparse_rows_size(weight, block);
   if (entries > INT32_MAX)
     return o3_status_create(O3_STATUS_UNSUPPORTED, "sparse weights of %lld entries: at most 2^31 - 1 fit",
                             (long long)entries);
@@ -127,6 +127,7 @@ static o3_status_t store(o3_layout_t *self, MlirOperation op, o3_sparse_weight_t
   O3_TRY(allocate(self, weight, &block, &packed));
   o3_sparse_pack(weight, &block, &packed);
   const char *name = o3_weights_name(self->env->weights, value);
+  sparse->rows_size = o3_sparse_rows_size(weight, &block);
   sparse->is_plain = block.lanes * block.depth == 1;
   sparse->encoding = encoding(self->context, weight, &block);
   build_constants(self, name ? name : "sparse", &packed, &block, sparse);

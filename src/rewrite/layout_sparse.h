@@ -7,6 +7,7 @@
 
 typedef struct o3_layout_sparse {
   MlirValue values, rows, columns; /* o3.constant */
+  int64_t rows_size;
   MlirAttribute encoding;
   bool is_plain; /* compressed rows: the product reads and writes plain images */
 } o3_layout_sparse_t;

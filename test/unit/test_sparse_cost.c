@@ -52,8 +52,34 @@ static void bytes_are_those_of_the_arrays(void **state) {
   const o3_sparse_block_t block = {.lanes = 16, .depth = 16}, single = {.lanes = 1, .depth = 1};
   (void)state;
   assert_int_equal(o3_sparse_bytes_dense(&layer), 40 * 32 * 4);
-  assert_int_equal(o3_sparse_bytes(&layer, &block, 3), 3 * (16 * 16 * 4 + 4) + 4 * 4);
-  assert_int_equal(o3_sparse_bytes(&layer, &single, 7), 7 * 8 + 41 * 4);
+  assert_int_equal(o3_sparse_bytes(&layer, &block, 3), 3 * (16 * 16 * 4 + 4) + (4 + 4) * 4);
+  assert_int_equal(o3_sparse_bytes(&layer, &single, 7), 7 * 8 + (41 + 2) * 4);
+}
+
+/* The first 16 outputs of 128 have all weights, the others one for each 16. */
+static void parts_have_equal_work(void **state) {
+  enum { OUTPUTS = 128, INPUTS = 64, BLOCKS = OUTPUTS / 16 };
+  static float data[OUTPUTS * INPUTS], values[OUTPUTS * INPUTS];
+  static int32_t rows[2 * (BLOCKS + 1)], columns[BLOCKS * INPUTS + 1];
+  o3_sparse_layer_t layer = layer_of(OUTPUTS, INPUTS, 1);
+  const o3_sparse_block_t block = {.lanes = 16, .depth = 1};
+  o3_sparse_packed_t packed = {.rows = rows, .columns = columns, .values = values};
+  (void)state;
+  for (int m = 0; m < OUTPUTS; ++m)
+    for (int c = 0; c < INPUTS; ++c) data[m * INPUTS + c] = m < 16 || c == 0;
+  layer.weight.data = data;
+  layer.weight.strides[0] = INPUTS;
+  layer.weight.strides[1] = 1;
+  assert_int_equal(o3_sparse_num_parts(&layer.weight, &block), BLOCKS);
+  assert_int_equal(o3_sparse_rows_size(&layer.weight, &block), 2 * (BLOCKS + 1));
+  o3_sparse_pack(&layer.weight, &block, &packed);
+  const int32_t *starts = rows + BLOCKS + 1;
+  assert_int_equal(packed.num_entries, INPUTS + BLOCKS - 1);
+  assert_int_equal(starts[0], 0);
+  assert_int_equal(starts[1], 1);
+  assert_int_equal(starts[5], 1); /* the parts behind the full block are empty */
+  assert_int_equal(starts[BLOCKS], BLOCKS);
+  for (int p = 0; p < BLOCKS; ++p) assert_true(starts[p] <= starts[p + 1]);
 }
 
 static void candidates_are_formats(void **state) {
@@ -71,9 +97,8 @@ static void candidates_are_formats(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(fewer_entries_cost_less),
-      cmocka_unit_test(smaller_blocks_cost_more),
-      cmocka_unit_test(bytes_are_those_of_the_arrays),
+      cmocka_unit_test(fewer_entries_cost_less),       cmocka_unit_test(smaller_blocks_cost_more),
+      cmocka_unit_test(bytes_are_those_of_the_arrays), cmocka_unit_test(parts_have_equal_work),
       cmocka_unit_test(candidates_are_formats),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

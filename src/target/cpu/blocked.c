@@ -54,6 +54,8 @@ typedef struct task {
   MlirValue run_from, run_to;    /* pixels of the run */
   MlirValue strip_to;            /* where the strip ends */
   MlirValue block;               /* the first of the task */
+  bool has_strip;                /* rows of it ... */
+  MlirValue first;               /* ... from this one on, or pixels of a row */
   MlirValue first_row, num_rows; /* of the window, where the image is cut off at its edge */
   o3_blocked_side_t *side;
 } task_t;
@@ -191,8 +193,7 @@ static int64_t depth_of(const emitter_t *self) {
   int64_t depth = 1;
   const o3_blocked_t *p = &self->product;
   if (p->sparse.lanes) {
-    int64_t rows = p->nest.operands[O3_SPARSE_ROWS].sizes[0] - 1;
-    return (p->w->sizes[0] / (rows ? rows : 1) + 1) * p->sparse.depth;
+    return (p->w->sizes[0] / p->sparse.num_rows + 1) * p->sparse.depth;
   }
   for (int i = 0; i < self->product.num_depth; ++i) depth *= self->product.depth[i].size;
   return depth;
@@ -598,7 +599,9 @@ static void add_axis(grid_t *grid, int dim, MlirValue size, MlirValue step) {
 }
 
 static void add_blocks(const emitter_t *self, o3_builder_t *b, grid_t *grid) {
-  add_axis(grid, AXIS_BLOCKS, o3_build_index(b, self->blocks), o3_build_index(b, self->tile.blocks));
+  const o3_sparse_form_t *sparse = &self->product.sparse;
+  int64_t count = sparse->lanes ? sparse->num_parts : self->blocks;
+  add_axis(grid, AXIS_BLOCKS, o3_build_index(b, count), o3_build_index(b, self->tile.blocks));
 }
 
 static void add_around(const emitter_t *self, o3_builder_t *b, grid_t *grid) {
@@ -705,9 +708,38 @@ static o3_status_t build_rows(task_t *task, o3_builder_t *b, MlirValue first) {
   return o3_build_for(b, &loop, NULL);
 }
 
+/* The rows of the task's strip, or the pieces of its row. */
+static o3_status_t build_strip(task_t *task, o3_builder_t *b) {
+  const emitter_t *self = task->self;
+  if (task->has_strip) return build_rows(task, b, task->first);
+  MlirValue end = o3_build2(b, "arith.addi", task->first, o3_build_index(b, self->schedule.strip_pixels));
+  return build_pieces(task, b, task->first, o3_build2(b, "arith.minsi", end, run_size(self, b)),
+                      self->schedule.strip_pixels == self->piece);
+}
+
+static o3_status_t block_of_part(o3_builder_t *b, void *context, MlirValue block, const MlirValue *carried,
+                                 MlirValue *next) {
+  task_t *task = context;
+  (void)carried, (void)next;
+  task->block = block;
+  return build_strip(task, b);
+}
+
+/* Blocks of sparse weights differ in work: the task's block is a part of them. */
+static o3_status_t build_part(task_t *task, o3_builder_t *b) {
+  const o3_blocked_t *p = &task->self->product;
+  MlirValue one = o3_build_index(b, 1), next = o3_build2(b, "arith.addi", task->block, one);
+  o3_for_t blocks = {.lower = o3_sparse_part_start(&p->nest, &p->sparse, b, task->block),
+                     .upper = o3_sparse_part_start(&p->nest, &p->sparse, b, next),
+                     .step = one,
+                     .body = block_of_part,
+                     .context = task};
+  return o3_build_for(b, &blocks, NULL);
+}
+
 static o3_status_t build(emitter_t *self, o3_builder_t *b) {
   grid_t grid = {0};
-  MlirValue at[O3_IR_MAX_RANK + 1], strip = {0};
+  MlirValue at[O3_IR_MAX_RANK + 1];
   task_t task = {.self = self};
   self->strip = strip_size(self, b);
   make_grid(self, b, &grid);
@@ -717,14 +749,10 @@ static o3_status_t build(emitter_t *self, o3_builder_t *b) {
   for (int i = 0; i < grid.count; ++i) {
     if (grid.dims[i] >= 0) task.ivs[grid.dims[i]] = at[i];
     if (grid.dims[i] == AXIS_BLOCKS) task.block = at[i];
-    if (grid.dims[i] == AXIS_PIECES) task.run_from = at[i];
-    if (grid.dims[i] == AXIS_STRIPS) strip = at[i];
+    if (grid.dims[i] == AXIS_PIECES || grid.dims[i] == AXIS_STRIPS) task.first = at[i];
+    task.has_strip |= grid.dims[i] == AXIS_STRIPS;
   }
-  if (!mlirValueIsNull(strip)) return build_rows(&task, &in, strip);
-  MlirValue end =
-      o3_build2(&in, "arith.addi", task.run_from, o3_build_index(&in, self->schedule.strip_pixels));
-  return build_pieces(&task, &in, task.run_from, o3_build2(&in, "arith.minsi", end, run_size(self, &in)),
-                      self->schedule.strip_pixels == self->piece);
+  return self->product.sparse.lanes ? build_part(&task, &in) : build_strip(&task, &in);
 }
 
 /* ---- The kernel ---- */

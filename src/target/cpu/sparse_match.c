@@ -74,6 +74,27 @@ static bool read_form(MlirOperation op, o3_sparse_form_t *form) {
   return true;
 }
 
+MlirValue o3_sparse_part_start(const o3_nest_t *nest, const o3_sparse_form_t *form, o3_builder_t *b,
+                               MlirValue part) {
+  const o3_nest_operand_t *rows = &nest->operands[O3_SPARSE_ROWS];
+  MlirValue first = o3_build2(b, "arith.addi", rows->offset, o3_build_index(b, form->num_rows + 1));
+  MlirValue at = o3_build2(b, "arith.addi", first, part);
+  MlirValue start =
+      o3_build1(b, "memref.load", mlirIntegerTypeGet(b->context, 32), O3_VALUES(rows->flat, at));
+  return o3_build1(b, "arith.index_cast", o3_build_index_type(b), O3_VALUES(start));
+}
+
+/* How many outputs there are is the result's to tell, blocks of them in whole 16. */
+static bool read_parts(const o3_nest_t *nest, o3_sparse_form_t *form) {
+  enum { LANES = 16 };
+  int64_t outputs = nest->sizes[form->is_matmul ? nest->num_dims - 1 : 1];
+  int64_t size = nest->operands[O3_SPARSE_ROWS].sizes[0];
+  if (!form->is_matmul && form->lanes > 1) outputs *= LANES;
+  form->num_rows = form->lanes > 1 ? (outputs + LANES - 1) / LANES * LANES / form->lanes : outputs;
+  form->num_parts = size - form->num_rows - 2;
+  return outputs > 0 && form->num_parts > 0;
+}
+
 bool o3_sparse_match(MlirOperation op, o3_nest_t *nest, o3_sparse_form_t *form) {
   reader_t reader = {0};
   if (!read_form(op, form) || !o3_nest_read_any(op, nest) || nest->num_operands != 1) return false;
@@ -91,6 +112,7 @@ bool o3_sparse_match(MlirOperation op, o3_nest_t *nest, o3_sparse_form_t *form) 
     MlirAffineMap map = walked ? x_map(context, form, rank) : start_map(context, rank, type);
     if (!o3_nest_read_operand(reader.found[i], map, &nest->operands[i])) return false;
   }
+  if (!read_parts(nest, form)) return false;
   /* How many iterations there are is the result's to tell: X may be larger. */
   o3_nest_operand_t *x = &nest->operands[O3_SPARSE_X];
   for (int r = 0; r < x->num_terms; ++r) x->all_exprs[r] = mlirAffineConstantExprGet(context, 0);

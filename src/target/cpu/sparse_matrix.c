@@ -1,10 +1,10 @@
 /* Emission of matrix products with compressed rows.
  *
- *     scf.parallel (panels, parts of the columns)
+ *     scf.parallel (panels, parts of the columns of equal work)
  *       for groups of 16 columns: tiles over the panel: call @o3k_f32_panel_...(...)
  *       what follows the product, over the same rows and columns while they are in the cache
  *
- * Parts have equal work, not equal numbers of columns. A panel of X is read again for each column, from the
+ * A panel of X is read again for each column, from the
  * second cache mostly; the layout pass has made it, once for all products that read the same matrix.
  */
 #include "target/cpu/sparse_matrix.h"
@@ -16,7 +16,6 @@
 #include "target/cpu/loops.h"
 #include "target/cpu/panel_text.h"
 #include "target/cpu/sparse_rows.h"
-#include "target/cpu/sparse_share.h"
 
 enum { MAX_SIDES = 4, MAX_SIZES = 5, ROW = 0, COLUMN = 1, CHANNEL = 1, IN_PANEL = 2 };
 /* A task below so many multiplications of vectors is not worth handing out; parts of a panel for each core.
@@ -30,7 +29,6 @@ typedef struct emitter {
   int lanes;
   int num_sizes;
   int sizes[MAX_SIZES]; /* of tiles, in vectors, as they are tried on what is left of a panel */
-  o3_sparse_share_t share;
   int num_after;
   o3_blocked_side_t after[MAX_SIDES];
 } emitter_t;
@@ -69,18 +67,6 @@ static o3_status_t choose_sizes(emitter_t *self) {
     if (fits) self->sizes[self->num_sizes++] = SMALLER[i];
   }
   return NULL;
-}
-
-static void choose_parts(emitter_t *self) {
-  const o3_blocked_t *p = self->product;
-  const o3_machine_t *machine = self->env->machine;
-  const o3_nest_operand_t *rows = &p->nest.operands[O3_SPARSE_ROWS];
-  int64_t cores = machine->cores > LEAST_CORES ? machine->cores : LEAST_CORES;
-  int64_t vectors = (p->x->sizes[IN_PANEL] + self->lanes - 1) / self->lanes;
-  self->share = (o3_sparse_share_t){
-      .rows = rows, .num_rows = p->nest.sizes[COLUMN], .group = O3_PANEL_COLUMNS, .row_cost = 4};
-  self->share.parts =
-      o3_sparse_share_parts(&self->share, p->w->sizes[0], LEAST_WORK / vectors, cores * PARTS_OF_CORE);
 }
 
 /* ---- Tiles ---- */
@@ -192,7 +178,7 @@ static o3_status_t build_sides(const task_t *task, o3_builder_t *b) {
 
 static int64_t task_work(const emitter_t *self) {
   const o3_blocked_t *p = self->product;
-  return (p->w->sizes[0] / self->share.parts + 1) * (p->x->sizes[IN_PANEL] / self->lanes + 1);
+  return (p->w->sizes[0] / p->sparse.num_parts + 1) * (p->x->sizes[IN_PANEL] / self->lanes + 1);
 }
 
 /* As a constant where it is one, so that a single panel is no loop. */
@@ -207,7 +193,7 @@ static o3_status_t build(emitter_t *self, o3_builder_t *b) {
   const o3_blocked_t *p = self->product;
   MlirValue one = o3_build_index(b, 1), at[2];
   int64_t panel = p->x->sizes[IN_PANEL];
-  const MlirValue sizes[] = {build_panels(self, b), o3_build_index(b, self->share.parts)},
+  const MlirValue sizes[] = {build_panels(self, b), o3_build_index(b, p->sparse.num_parts)},
                   steps[] = {one, one};
   o3_builder_t in = o3_cpu_parallel(b, 2, sizes, steps, task_work(self), at);
   task_t task = {.self = self};
@@ -216,9 +202,8 @@ static o3_status_t build(emitter_t *self, o3_builder_t *b) {
   task.first = binary(&in, "arith.muli", at[0], panel);
   task.end =
       o3_build2(&in, "arith.minui", binary(&in, "arith.addi", task.first, panel), p->nest.size_values[ROW]);
-  task.from = o3_sparse_share_start(&self->share, &in, at[1]);
-  MlirValue to = o3_sparse_share_start(&self->share, &in, binary(&in, "arith.addi", at[1], 1));
-  task.to = o3_build2(&in, "arith.minui", to, p->nest.size_values[COLUMN]);
+  task.from = o3_sparse_part_start(&p->nest, &p->sparse, &in, at[1]);
+  task.to = o3_sparse_part_start(&p->nest, &p->sparse, &in, binary(&in, "arith.addi", at[1], 1));
   o3_for_t columns = {.lower = task.from,
                       .upper = task.to,
                       .step = o3_build_index(&in, O3_PANEL_COLUMNS),
@@ -261,7 +246,6 @@ o3_status_t o3_sparse_matrix_emit(o3_pass_env_t *env, MlirModule module, const o
   self = (emitter_t){.env = env, .module = module, .product = product, .num_after = kernel->num_after};
   O3_TRY(read_sides(&self, kernel));
   O3_TRY(choose_sizes(&self));
-  choose_parts(&self);
   o3_builder_t b =
       o3_builder_before(kernel->num_after ? kernel->after[kernel->num_after - 1] : kernel->product);
   o3_nest_flatten(&product->nest, &b);

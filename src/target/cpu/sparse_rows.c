@@ -1,7 +1,7 @@
 /* Emission of compressed rows.
  *
- *     scf.parallel (n, pieces of the plane, m)
- *       tiles over the piece: call @o3k_f32_rows_...(...)
+ *     scf.parallel (n, pieces of the plane, parts of m of equal work)
+ *       for the outputs of the part: tiles over the piece: call @o3k_f32_rows_...(...)
  *       what follows the product, over the same piece while it is in the cache
  *
  * All channels of a piece of X are read again and again while m runs, so a piece is short: as many vectors as
@@ -37,6 +37,7 @@ typedef struct task {
   emitter_t *self;
   MlirValue image, output; /* n, m */
   MlirValue positions;     /* of the plane */
+  MlirValue from, to;      /* vectors of the piece */
   MlirValue a[O3_ROWS_ARGUMENTS];
   o3_rows_tile_t tile;
 } task_t;
@@ -231,8 +232,17 @@ static void fill_arguments(task_t *task, o3_builder_t *b) {
 
 static int64_t task_work(const emitter_t *self) {
   const o3_blocked_t *p = self->product;
-  int64_t rows = p->nest.operands[O3_SPARSE_ROWS].sizes[0];
-  return (p->w->sizes[0] / (rows > 1 ? rows - 1 : 1) + 1) * self->most;
+  return (p->w->sizes[0] / p->sparse.num_rows + 1) * self->most;
+}
+
+static o3_status_t build_output(o3_builder_t *b, void *context, MlirValue output, const MlirValue *carried,
+                                MlirValue *next) {
+  task_t *task = context;
+  (void)carried, (void)next;
+  task->output = output;
+  fill_arguments(task, b);
+  O3_TRY(build_tiles(task, b, task->from, task->to));
+  return build_sides(task, b, task->from, task->to);
 }
 
 static o3_status_t build(emitter_t *self, o3_builder_t *b) {
@@ -241,18 +251,22 @@ static o3_status_t build(emitter_t *self, o3_builder_t *b) {
   MlirValue one = o3_build_index(b, 1), at[3];
   task.positions = build_positions(self, b);
   MlirValue vectors = rounded_up(b, task.positions, self->lanes);
-  MlirValue sizes[] = {p->nest.size_values[N], rounded_up(b, vectors, self->most), p->nest.size_values[M]};
+  MlirValue sizes[] = {p->nest.size_values[N], rounded_up(b, vectors, self->most),
+                       o3_build_index(b, p->sparse.num_parts)};
   if (self->pieces >= 0) sizes[1] = o3_build_index(b, self->pieces);
   const MlirValue steps[] = {one, one, one};
   o3_builder_t in = o3_cpu_parallel(b, 3, sizes, steps, task_work(self), at);
   task.image = at[0];
-  task.output = at[2];
-  fill_arguments(&task, &in);
-  MlirValue from = piece_start(self, &in, at[1]);
+  task.from = piece_start(self, &in, at[1]);
   MlirValue to = piece_start(self, &in, binary(&in, "arith.addi", at[1], 1));
-  to = o3_build2(&in, "arith.minsi", to, vectors);
-  O3_TRY(build_tiles(&task, &in, from, to));
-  return build_sides(&task, &in, from, to);
+  task.to = o3_build2(&in, "arith.minsi", to, vectors);
+  o3_for_t outputs = {
+      .lower = o3_sparse_part_start(&p->nest, &p->sparse, &in, at[2]),
+      .upper = o3_sparse_part_start(&p->nest, &p->sparse, &in, binary(&in, "arith.addi", at[2], 1)),
+      .step = one,
+      .body = build_output,
+      .context = &task};
+  return o3_build_for(&in, &outputs, NULL);
 }
 
 /* ---- The kernel ---- */

@@ -1,9 +1,11 @@
 /* fuse: kernels from @main's ops; see fuse.h.
  *
  * Dimensions of size 1 are dropped first: a reduction that keeps its dimension and one that does not are then
- * the same, and so are the layers of a batch of one. Ops of nested blocks (loops, branches) stay as they are.
+ * the same, and so are the layers of a batch of one. Blocks of branches and loops have kernels of their own.
  */
 #include "fuse/fuse.h"
+
+#include <string.h>
 
 #include "fuse/fold_transposes.h"
 #include "fuse/group.h"
@@ -18,14 +20,32 @@ static void erase_members(const o3_groups_t *groups) {
   }
 }
 
-static o3_status_t fuse_block(o3_pass_env_t *env, o3_arena_t *scratch, MlirModule module, MlirBlock block) {
+typedef struct fuser {
+  o3_pass_env_t *env;
+  o3_arena_t *scratch;
+  MlirModule module;
+  int count; /* of kernels so far */
+} fuser_t;
+
+static o3_status_t fuse_block(fuser_t *self, MlirBlock block) {
   o3_dep_graph_t *graph;
   o3_groups_t *groups;
-  O3_TRY(o3_dep_graph_create(scratch, block, &graph));
-  O3_TRY(o3_groups_create(scratch, graph, env->machine, env->no_fusion, &groups));
+  O3_TRY(o3_dep_graph_create(self->scratch, block, &graph));
+  O3_TRY(o3_groups_create(self->scratch, graph, self->env->machine, self->env->no_fusion, &groups));
   for (size_t i = 0; i < groups->list.count; ++i)
-    O3_TRY(o3_fuse_outline(groups, groups->list.items[i], (int)i, module));
+    O3_TRY(o3_fuse_outline(groups, groups->list.items[i], self->count++, self->module));
   erase_members(groups);
+  return NULL;
+}
+
+/* Blocks of branches and loops, whose op is there still. */
+static o3_status_t fuse_nested(MlirOperation op, void *context) {
+  MlirStringRef name = o3_op_name(op);
+  if (name.length < 4 || strncmp(name.data, "scf.", 4) != 0) return NULL;
+  for (intptr_t r = 0; r < mlirOperationGetNumRegions(op); ++r) {
+    MlirBlock block = mlirRegionGetFirstBlock(mlirOperationGetRegion(op, r));
+    if (!mlirBlockIsNull(block)) O3_TRY(fuse_block(context, block));
+  }
   return NULL;
 }
 
@@ -42,7 +62,9 @@ o3_status_t o3_fuse(o3_pass_env_t *env, MlirModule module) {
   if (!status) status = o3_ir_run_pipeline(module, "builtin.module(canonicalize,cse)");
   if (!status) status = o3_fuse_fold_transposes(scratch, body, env->machine);
   if (!status) status = o3_ir_run_pipeline(module, "builtin.module(canonicalize,cse)");
-  if (!status) status = fuse_block(env, scratch, module, body);
+  fuser_t self = {env, scratch, module, 0};
+  if (!status) status = fuse_block(&self, body);
+  if (!status) status = o3_walk(o3_module_func(module, "main"), fuse_nested, &self);
   o3_arena_destroy(scratch);
   return status ? status : o3_ir_run_pipeline(module, "builtin.module(canonicalize,cse)");
 }

@@ -202,6 +202,7 @@ static o3_status_t run_passes(compilation_t *c, o3_stage_t stage) {
 
 static o3_status_t emit_object(compilation_t *c) {
   o3_artifact_t *object = &c->objects[c->num_objects];
+  o3_weights_trim(c->weights); /* LLVM's work comes on top of what earlier stages have freed */
   O3_TRY(c->runner.target->emit_object(&c->env, c->module, object));
   ++c->num_objects;
   const char *path;

@@ -16,7 +16,7 @@
 enum { SMALL_RESULT_BYTES = 1 << 16 };
 /* What is computed at once is in memory twice. Of ops whose results would make it more than so many bytes the
  * next turn takes care; what it takes in, and made an earlier one, is freed. */
-enum { TURN_BYTES = 16 << 20 };
+enum { TURN_BYTES = 12 << 20 };
 
 static int64_t value_bytes(MlirValue value) {
   MlirType type = mlirValueGetType(value);

@@ -1,9 +1,13 @@
 #include "driver/sparse_report.h"
 
 #include <cjson/cJSON.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/file.h"
+
+/* Of dense's time: what blocks have to gain to be worth telling. */
+static const double HINT_MARGIN = 0.9;
 
 /* ---- What both tell ---- */
 
@@ -109,6 +113,33 @@ static void print_heading(FILE *stream, bool with_measured) {
   fprintf(stream, " %8s %8s  %s\n", "dense kB", "kB", "why");
 }
 
+/* What the weight's zeros would give if they were whole blocks of 16 x 16. */
+static double time_in_blocks(const o3_sparse_choice_t *row) {
+  const o3_sparse_block_t block = {.lanes = 16, .depth = 16};
+  double kept = 1 - share(row->sparsity.zeros, row->sparsity.elements);
+  int64_t entries = (int64_t)ceil(kept * (double)row->sparsity.blocks[O3_SPARSITY_16x16]);
+  return fmin(row->dense_predicted, o3_sparse_cost(&row->layer, &block, entries));
+}
+
+/* For those whose pruned model is not faster: zeros that are of no use, and where they would be. */
+static void print_hint(FILE *stream, const o3_sparse_report_t *report) {
+  int count = 0;
+  times_t times = {0};
+  for (size_t i = 0; i < report->rows.count; ++i) {
+    const o3_sparse_choice_t *row = row_at(report, i);
+    bool unused =
+        !row->chosen && !row->forced && row->sparsity.zeros && row->num_options && !row->options[0].refused;
+    if (!unused) continue;
+    ++count;
+    add(&times, (times_t){row->dense_predicted, time_in_blocks(row)});
+  }
+  if (!count || times.chosen > HINT_MARGIN * times.dense) return;
+  fprintf(stream,
+          "  %d weights with zeros stay dense: %.0f us; with as many zeros in whole blocks of 16 x 16 "
+          "(o3-prune --block 16x16): about %.0f us\n",
+          count, times.dense, times.chosen);
+}
+
 static void print_total(FILE *stream, const total_t *total) {
   fprintf(stream,
           "  %d of %d weights are sparse; %.1f %% of all numbers are zero; products: %.0f us dense, %.0f us, "
@@ -129,6 +160,7 @@ void o3_sparse_report_print(FILE *stream, const o3_sparse_report_t *report) {
     print_row(stream, row_at(report, i), total.num_measured > 0);
     symbolic |= !row_at(report, i)->layer.columns_known;
   }
+  print_hint(stream, report);
   print_total(stream, &total);
   fputs("  times are the cost model's, of one thread", stream);
   if (total.num_measured) fputs(", but for those that were measured", stream);

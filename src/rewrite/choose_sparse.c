@@ -248,8 +248,9 @@ static o3_status_t choose_fastest(chooser_t *self, MlirOperation op, o3_sparse_c
     row->why = "there is no sparse kernel for it";
   } else if (part > (measured ? MEASURED_MARGIN : MARGIN)) {
     row->why =
-        o3_arena_printf(arena, "the best, %s, %s %.2f of dense's time: %.0f %% of its blocks hold a number",
-                        best->format, measured ? "takes" : "would take", part, 100 * best->occupancy);
+        o3_arena_printf(arena, "the best, %s, %s %.2f of dense's time: %.0f %% of its %s", best->format,
+                        measured ? "takes" : "would take", part, 100 * best->occupancy,
+                        strcmp(best->format, "csr") != 0 ? "blocks hold a number" : "numbers are not zero");
   } else {
     row->chosen = best;
     row->format = best->format;

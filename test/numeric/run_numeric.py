@@ -29,6 +29,7 @@ import numeric_job
 import numeric_rows
 import sparse_auto_cases
 import sparse_cases
+import sparse_weight_cases
 import winograd_cases
 
 STATIC_POINTS, SYMBOLIC_POINTS = 48, 12  # in one model
@@ -159,6 +160,7 @@ def main():
         results.update(last_cases.run(scratch, options.labels, seed))
         results.update(sparse_auto_cases.run(scratch, options.labels, seed))
         results.update(sparse_cases.run(scratch, options.labels, seed))
+        results.update(sparse_weight_cases.run(scratch, options.labels, seed))
         results.update(winograd_cases.run(scratch, options.labels, seed))
     finally:
         shutil.rmtree(scratch)

@@ -23,6 +23,7 @@ shows() { [ "$(field "$1")" = "$2" ] || fail "$1 is $(field "$1"), $2 expected";
 run 0 "$O3C" net.onnx -O3 -q --dim N=64 --explain --report r.json -o a.so
 err_has "layer.0                      128x128"
 err_has "1 of 3 weights are sparse"
+err_has "1 weights with zeros stay dense: "
 shows 'rows["layer.0"]["format"]' bsr-16x16
 shows 'rows["layer.1"]["format"]' dense
 shows 'rows["layer.2"]["why"]' "it has no zeros"

@@ -9,6 +9,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum {
   BLOCK_K = 64,    /* elements of k a stage: rows of 128 bytes, the widest swizzle */
@@ -333,16 +334,29 @@ static int call_epilogue(writer_t *w, int sum, int extras[][2], int which) {
   return result;
 }
 
-/* The thread's pair of D in its row (half 0) or 8 rows below (1), as vector<2 x out>. */
-static int finish_pair(writer_t *w, const consumer_t *c, const part_t *p, int piece, int half) {
+/* What the epilogue of a pair reads. */
+typedef struct pair_extras {
+  int values[O3_GEMM_MAX_EXTRAS][2];
+} pair_extras_t;
+
+/* For the thread's pair of D in its row (half 0) or 8 rows below (1). */
+static void load_pair(writer_t *w, const consumer_t *c, const part_t *p, int piece, int half,
+                      pair_extras_t *extras) {
   o3_kernel_text_t *t = w->t;
-  int extras[O3_GEMM_MAX_EXTRAS][2], values[2];
+  if (!w->g->num_extras) return;
   int row = o3_kt_op(t, "addi", p->at.row, o3_kt_op_const(t, "addi", c->row, half * 8));
   int column = o3_kt_op(t, "addi", p->column, o3_kt_op_const(t, "addi", c->pair, piece * 8));
   row = clamped(w, row, w->g->m, w->s->consumers * ROWS, 1);
   column = clamped(w, column, w->g->n, w->s->columns, 2);
-  for (int i = 0; i < w->g->num_extras; ++i) load_extra(w, i, p, row, column, extras[i]);
-  for (int i = 0; i < 2; ++i) values[i] = call_epilogue(w, p->sums[4 * piece + 2 * half + i], extras, i);
+  for (int i = 0; i < w->g->num_extras; ++i) load_extra(w, i, p, row, column, extras->values[i]);
+}
+
+/* The pair, as vector<2 x out>. */
+static int finish_pair(writer_t *w, const part_t *p, int piece, int half, pair_extras_t *extras) {
+  o3_kernel_text_t *t = w->t;
+  int values[2];
+  for (int i = 0; i < 2; ++i)
+    values[i] = call_epilogue(w, p->sums[4 * piece + 2 * half + i], extras->values, i);
   return o3_kt_value(t, "vector.from_elements %%v%d, %%v%d : vector<2x%s>", values[0], values[1],
                      mlir_type(w->g->out));
 }
@@ -371,7 +385,11 @@ static void store_pair(writer_t *w, const consumer_t *c, const part_t *p, int pi
 
 static void store_part(writer_t *w, const consumer_t *c, const part_t *p) {
   for (int piece = 0; piece < p->pieces; ++piece) {
-    for (int half = 0; half < 2; ++half) store_pair(w, c, p, piece, half, finish_pair(w, c, p, piece, half));
+    for (int half = 0; half < 2; ++half) {
+      pair_extras_t extras;
+      load_pair(w, c, p, piece, half, &extras);
+      store_pair(w, c, p, piece, half, finish_pair(w, p, piece, half, &extras));
+    }
   }
 }
 
@@ -387,12 +405,19 @@ static int staged_row(writer_t *w, const consumer_t *c, int staging, int piece) 
   return o3_kt_shared(t, staging, at);
 }
 
-/* A panel of 64 columns: through shared memory, of which there are two buffers. */
-static void store_panel(writer_t *w, const consumer_t *c, const part_t *p, int panel) {
+/* A panel of 64 columns: 8 pieces in two halves. */
+enum { PANEL_PAIRS = 16 };
+
+static void load_panel(writer_t *w, const consumer_t *c, const part_t *p, int panel, pair_extras_t *extras) {
+  for (int i = 0; i < PANEL_PAIRS; ++i) load_pair(w, c, p, panel * 8 + i / 2, i % 2, &extras[i]);
+}
+
+/* Through shared memory, of which there are two buffers. */
+static void store_panel(writer_t *w, const consumer_t *c, const part_t *p, int panel, pair_extras_t *extras) {
   o3_kernel_text_t *t = w->t;
-  int words[16], staging = o3_kt_shared(t, c->staging, o3_kt_i32(t, panel % 2 * STAGING_BYTES));
-  for (int i = 0; i < 16; ++i) {
-    int pair = finish_pair(w, c, p, panel * 8 + i / 2, i % 2);
+  int words[PANEL_PAIRS], staging = o3_kt_shared(t, c->staging, o3_kt_i32(t, panel % 2 * STAGING_BYTES));
+  for (int i = 0; i < PANEL_PAIRS; ++i) {
+    int pair = finish_pair(w, p, panel * 8 + i / 2, i % 2, &extras[i]);
     words[i] = o3_kt_value(t, "llvm.bitcast %%v%d : vector<2x%s> to i32", pair, mlir_type(w->g->out));
   }
   int panels = p->pieces / 8, running = panel == 0 && panels % 2 ? 0 : 1; /* that do not read this buffer */
@@ -420,12 +445,17 @@ static void store_panel(writer_t *w, const consumer_t *c, const part_t *p, int p
   o3_kt_end(t);
 }
 
-static void finish_part(writer_t *w, const consumer_t *c, const part_t *p) {
-  if (!w->s->store_by_tensor) {
-    store_part(w, c, p);
-    return;
+/* What the next panel's epilogue reads is asked for before a panel is stored; |extras|: the first one's. */
+static void store_panels(writer_t *w, const consumer_t *c, const part_t *p, const pair_extras_t *extras) {
+  pair_extras_t now[PANEL_PAIRS], next[PANEL_PAIRS];
+  int panels = p->pieces / 8;
+  memcpy(now, extras, sizeof(now));
+  for (int panel = 0; panel < panels; ++panel) {
+    bool last = panel + 1 == panels;
+    if (!last) load_panel(w, c, p, panel + 1, next);
+    store_panel(w, c, p, panel, now);
+    if (!last) memcpy(now, next, sizeof(now));
   }
-  for (int panel = 0; panel < p->pieces / 8; ++panel) store_panel(w, c, p, panel);
 }
 
 /* ---- Consumers: sums shared by a cluster ---- */
@@ -481,18 +511,23 @@ static void finish_shared(writer_t *w, const consumer_t *c, const place_t *at, i
   int first = o3_kt_op_const(t, "muli", w->rank, pieces);
   for (int i = 0; i < pieces; ++i) gather_sums(w, c, o3_kt_op_const(t, "addi", first, i), &values[4 * i]);
   int column = o3_kt_op(t, "addi", at->column, o3_kt_op_const(t, "muli", first, 8));
-  finish_part(w, c, &(part_t){*at, column, pieces, values});
+  store_part(w, c, &(part_t){*at, column, pieces, values});
   cluster_barrier(w);
 }
 
-static void finish_tile(writer_t *w, const consumer_t *c, const place_t *at, int sums) {
-  int values[MAX_COLUMNS / 2], count = w->s->columns / 2;
-  if (w->s->split > 1) {
-    finish_shared(w, c, at, sums);
-    return;
-  }
+/* A tile that this block alone sums: what the first panel's epilogue reads is asked for before the products.
+ */
+static void own_tile(writer_t *w, const consumer_t *c, const place_t *at, int stage[2]) {
+  int values[MAX_COLUMNS / 2] = {0}, count = w->s->columns / 2;
+  pair_extras_t extras[PANEL_PAIRS] = {0};
+  const part_t part = {*at, at->column, count / 4, values};
+  if (w->s->store_by_tensor) load_panel(w, c, &part, 0, extras);
+  int sums = products(w, c, stage);
   for (int i = 0; i < count; ++i) values[i] = o3_kt_member(w->t, count, sums, i);
-  finish_part(w, c, &(part_t){*at, at->column, count / 4, values});
+  if (w->s->store_by_tensor)
+    store_panels(w, c, &part, extras);
+  else
+    store_part(w, c, &part);
 }
 
 /* ---- Roles ---- */
@@ -526,7 +561,10 @@ static void consumer(writer_t *w) {
   consumer_t c = begin_consumer(w);
   int tile = open_tiles(w, turn), stage[2] = {turn[0].value, turn[1].value};
   place_t at = tile_place(w, tile);
-  finish_tile(w, &c, &at, products(w, &c, stage));
+  if (w->s->split > 1)
+    finish_shared(w, &c, &at, products(w, &c, stage));
+  else
+    own_tile(w, &c, &at, stage);
   o3_kt_end_for(t, 2, turn, stage);
   if (!w->s->store_by_tensor) return;
   o3_kt_if(t, c.leader);

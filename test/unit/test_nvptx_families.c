@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "ir/context.h"
+#include "target/nvptx/attention_kernel.h"
 #include "target/nvptx/fast_kernels.h"
 #include "unit.h"
 
@@ -187,6 +188,27 @@ static void test_rows(void **state) {
   close_site(&f);
 }
 
+/* Without a loop of batches it is the heads that reach farthest. */
+static void test_attention_is_below_2_31(void **state) {
+  const int64_t rows = 1 << 15, heads = 1 << 10;
+  o3_gpu_attention_t a = {.element = O3_GPU_F16,
+                          .batch = 1,
+                          .heads = heads,
+                          .kv_heads = heads,
+                          .rows = rows,
+                          .columns = 64,
+                          .width = 64,
+                          .scale = 1,
+                          .q_strides = {64, rows * 64, 64},
+                          .k_strides = {64, 64 * 64, 64},
+                          .v_strides = {64, 64 * 64, 64},
+                          .o_strides = {64, rows * 64, 64}};
+  (void)state;
+  assert_string_equal(o3_gpu_attention_refuse(&a), "the result has more than 2^31 elements");
+  a.heads = a.kv_heads = heads - 1;
+  assert_null(o3_gpu_attention_refuse(&a));
+}
+
 static void check_refused(const char *text, int sm, const char *reason) {
   fixture_t f;
   o3_gpu_kernel_t kernel = {0};
@@ -206,8 +228,11 @@ static void test_refusals(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_product_with_epilogue), cmocka_unit_test(test_product_with_two_values),
-      cmocka_unit_test(test_image), cmocka_unit_test(test_rows), cmocka_unit_test(test_refusals)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_product_with_epilogue),
+                                     cmocka_unit_test(test_product_with_two_values),
+                                     cmocka_unit_test(test_image),
+                                     cmocka_unit_test(test_rows),
+                                     cmocka_unit_test(test_attention_is_below_2_31),
+                                     cmocka_unit_test(test_refusals)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

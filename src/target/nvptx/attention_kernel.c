@@ -508,6 +508,11 @@ static const char *refuse_strides(const int64_t strides[3]) {
   return NULL;
 }
 
+/* Where the last row begins. */
+static int64_t last_place(const o3_gpu_attention_t *a, const int64_t strides[3]) {
+  return (a->batch - 1) * strides[0] + (a->heads - 1) * strides[1] + (a->rows - 1) * strides[2];
+}
+
 const char *o3_gpu_attention_refuse(const o3_gpu_attention_t *a) {
   if (a->element == O3_GPU_F32) return "the warpgroup product takes f16 and bf16";
   if (a->width != 64 && a->width != 128) return "a head is neither 64 nor 128 wide";
@@ -520,10 +525,9 @@ const char *o3_gpu_attention_refuse(const o3_gpu_attention_t *a) {
     const char *why = refuse_strides(strides[i]);
     if (why) return why;
   }
-  if (a->batch * a->o_strides[0] > INT32_MAX) return "the result has more than 2^31 elements";
-  int64_t last = (a->batch - 1) * a->mask_strides[0] + (a->heads - 1) * a->mask_strides[1] +
-                 (a->rows - 1) * a->mask_strides[2] + a->columns;
-  return last > INT32_MAX ? "the mask has more than 2^31 elements" : NULL;
+  if (last_place(a, a->o_strides) + a->width > INT32_MAX) return "the result has more than 2^31 elements";
+  if (last_place(a, a->mask_strides) + a->columns > INT32_MAX) return "the mask has more than 2^31 elements";
+  return NULL;
 }
 
 o3_status_t o3_gpu_attention_build(const o3_gpu_attention_t *a, o3_gpu_kernel_t *kernel) {

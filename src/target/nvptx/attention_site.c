@@ -307,7 +307,8 @@ static bool walk_op(body_t *body, MlirOperation op) {
 static const char *read_mask(reader_t *r, const o3_nest_operand_t *operand) {
   const o3_nest_operand_t *out = &r->other->operands[r->other->num_operands - 1];
   int64_t steps[POSITIONS] = {0};
-  if (!mlirValueIsNull(r->mask) && !is_value(r, operand->value, r->mask)) return "the scores have two masks";
+  bool again = !mlirValueIsNull(r->mask);
+  if (again && !is_value(r, operand->value, r->mask)) return "the scores have two masks";
   if (!o3_kernel_site_element(operand->value, &r->a.mask_element))
     return "the mask is none of f16, bf16, f32";
   for (int i = 0; i < POSITIONS; ++i) {
@@ -317,6 +318,8 @@ static const char *read_mask(reader_t *r, const o3_nest_operand_t *operand) {
   if (steps[COLUMN] != 1 && r->a.columns > 1) return "the mask is not contiguous along the columns";
   if (!on_tensors(r) && o3_kernel_site_argument(r->site, operand->value) < 0)
     return "the mask is computed in the kernel";
+  if (again && memcmp(r->a.mask_strides, steps, sizeof(r->a.mask_strides)) != 0)
+    return "the scores have a mask that is read in two ways";
   r->mask = on_tensors(r) ? operand->value : o3_kernel_site_base(operand->value);
   memcpy(r->a.mask_strides, steps, sizeof(r->a.mask_strides));
   return NULL;

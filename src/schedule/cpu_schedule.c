@@ -149,7 +149,7 @@ static void choose_strips(const o3_machine_t *machine, const o3_schedule_blocks_
   if (!shares) return;
   if (p->rows)
     s->strip_rows = p->rows < 0 ? 0 : strip_length(machine, p, s, p->rows);
-  else if (p->run > 0)
+  else if (p->run > 0 && !p->inside)
     s->strip_pixels = strip_length(machine, p, s, divide_up(p->run, s->pixels)) * s->pixels;
 }
 

@@ -121,6 +121,9 @@ static o3_status_t read_schedule(emitter_t *self) {
   if (self->run > s->strip_pixels && s->strip_pixels % s->pixels)
     return o3_schedule_refuse(p->nest.op, "strip_pixels", s->strip_pixels,
                               "a multiple of pixels in longer runs");
+  if (p->inside && self->run > s->strip_pixels)
+    return o3_schedule_refuse(p->nest.op, "strip_pixels", s->strip_pixels,
+                              "the whole run where windows are cut off");
   if (s->blocks > 1 && (form->lanes || p->lanewise || s->blocks > self->blocks))
     return o3_schedule_refuse(p->nest.op, "blocks", s->blocks, "1, or at most the number of blocks");
   return NULL;
@@ -431,7 +434,8 @@ static o3_status_t build_run(const task_t *task, o3_builder_t *b, o3_tile_t tile
   const emitter_t *self = task->self;
   tiles_t tiles = {task, tile, block};
   if (self->product.inside) return build_row(&tiles, b, self->run);
-  if (self->run >= 0 && self->run <= self->piece) return build_whole_run(&tiles, b, self->run);
+  bool whole = self->run <= self->piece && self->run <= self->schedule.strip_pixels;
+  if (self->run >= 0 && whole) return build_whole_run(&tiles, b, self->run);
   return build_piece(&tiles, b, self);
 }
 

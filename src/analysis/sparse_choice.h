@@ -2,15 +2,15 @@
 #ifndef O3_ANALYSIS_SPARSE_CHOICE_H
 #define O3_ANALYSIS_SPARSE_CHOICE_H
 
-#include "analysis/sparse_cost.h"
-#include "analysis/sparsity.h"
+#include "analysis/sparse_hybrid.h"
 #include "base/map.h"
 
 /* One format of one weight. */
 typedef struct o3_sparse_option {
   const char *format;  /* "bsr-16x16" */
   const char *refused; /* why there is no kernel, or NULL */
-  double occupancy;    /* share of the blocks that are stored */
+  double occupancy;    /* share of the blocks that are stored; of a hybrid, of the numbers */
+  const char *parts;   /* of a hybrid: "12 blocks of 16x16 + 345 entries"; NULL for other formats */
   double predicted;    /* microseconds on one thread */
   double measured;     /* the same, or 0 */
   int64_t bytes;

@@ -11,7 +11,7 @@
 enum { LANES = 16, TILE_COLUMNS = 28, DENSE_BLOCKS = 3, LATENCY = 4 };
 /* Vectors of pixels that compressed rows of convolutions work on at a time; rows of a matrix:
  * O3_SPARSE_PANEL. */
-enum { PIECE = 14 * LANES };
+enum { PIECE = 14 * LANES, SECOND_CACHE = 1 << 20 };
 
 /* Of one core: 10^9 operations and bytes a second. Blocked data is read and written by products, beside their
  * arithmetic; plain data by kernels of their own, in which borders are added, steps taken apart, rows of
@@ -113,16 +113,21 @@ static int64_t result_bytes(const o3_sparse_layer_t *layer) {
   return layer->columns * layer->weight.outputs * (int64_t)sizeof(float);
 }
 
+/* Of what is read again for each output, the channels of a piece. */
+static double rate_of_piece(int64_t bytes) {
+  size_t i = 0;
+  while (bytes > ROWS_RATES[i].bytes) ++i;
+  return ROWS_RATES[i].rate;
+}
+
 /* Few vectors wait for their sums. */
 static double rows_rate(const o3_sparse_layer_t *layer) {
   const o3_sparse_weight_t *w = &layer->weight;
   int64_t most = w->is_matmul ? O3_SPARSE_PANEL : PIECE, vectors = divide_up(layer->columns, LANES);
   int64_t columns = vectors * LANES < most ? vectors * LANES : most;
   int64_t bytes = w->channels * w->group * columns * (int64_t)sizeof(float);
-  size_t i = 0;
-  while (bytes > ROWS_RATES[i].bytes) ++i;
   double sums = fmin(1, 0.4 + 0.2 * (double)vectors);
-  return ROWS_RATES[i].rate * sums * (double)layer->columns / (double)(vectors * LANES);
+  return rate_of_piece(bytes) * sums * (double)layer->columns / (double)(vectors * LANES);
 }
 
 /* What is made of input and result besides: plain images, where a neighbour on one side or the other has
@@ -130,7 +135,7 @@ static double rows_rate(const o3_sparse_layer_t *layer) {
 static double rows_moving(const o3_sparse_layer_t *layer) {
   const o3_sparse_weight_t *w = &layer->weight;
   int64_t result = result_bytes(layer), input = layer->moved - result;
-  bool far = w->channels * O3_SPARSE_PANEL * (int64_t)sizeof(float) > 1 << 20;
+  bool far = w->channels * O3_SPARSE_PANEL * (int64_t)sizeof(float) > SECOND_CACHE;
   if (w->is_matmul) return moving(input, far ? FAR_PANELS : PANELS);
   double image = moving(layer->moved, PLAIN) + moving(result, PLAIN);
   if (w->window[0] * w->window[1] == 1) return image;
@@ -146,6 +151,16 @@ double o3_sparse_cost(const o3_sparse_layer_t *layer, const o3_sparse_block_t *b
   double busy = fmin(1, columns_of_tile(layer->columns) * (double)block->lanes / (LANES * LATENCY));
   return microseconds(products, fmin(rate_of(block), busy), bytes, SPARSE_WAIT * busy) +
          moving(layer->moved, BLOCKED);
+}
+
+int64_t o3_sparse_cost_full(const o3_sparse_block_t *block) {
+  double rows = rate_of_piece(SECOND_CACHE);
+  return (int64_t)ceil((double)(block->lanes * block->depth) * rows / rate_of(block));
+}
+
+double o3_sparse_cost_join(const o3_sparse_layer_t *layer) {
+  int64_t result = result_bytes(layer), input = layer->moved - result;
+  return moving(result, BLOCKED) + (layer->weight.is_matmul ? 0 : moving(input, PLAIN));
 }
 
 int64_t o3_sparse_bytes_dense(const o3_sparse_layer_t *layer) {

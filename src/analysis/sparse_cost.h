@@ -21,6 +21,14 @@ bool o3_sparse_candidate(int index, const char **format);
 double o3_sparse_cost_dense(const o3_sparse_layer_t *layer);
 double o3_sparse_cost(const o3_sparse_layer_t *layer, const o3_sparse_block_t *block, int64_t entries);
 
+/* Numbers other than zero from which on a block costs less than its numbers do in compressed rows, which read
+ * their input from the second cache mostly. */
+int64_t o3_sparse_cost_full(const o3_sparse_block_t *block);
+
+/* What adding the result of compressed rows to that of blocks costs: another pass over the result, and an
+ * image in both layouts. */
+double o3_sparse_cost_join(const o3_sparse_layer_t *layer);
+
 /* Bytes of the weights. */
 int64_t o3_sparse_bytes_dense(const o3_sparse_layer_t *layer);
 int64_t o3_sparse_bytes(const o3_sparse_layer_t *layer, const o3_sparse_block_t *block, int64_t entries);

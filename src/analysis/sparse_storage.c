@@ -28,7 +28,7 @@ o3_status_t o3_sparse_format_parse(const char *text, o3_sparse_format_t *format)
                {"dense", O3_SPARSE_DENSE},
                {"csr", O3_SPARSE_CSR},
                {"hybrid", O3_SPARSE_HYBRID}};
-  *format = (o3_sparse_format_t){.kind = O3_SPARSE_AUTO};
+  *format = (o3_sparse_format_t){.rows = LANES, .columns = LANES};
   for (size_t i = 0; i < sizeof(NAMES) / sizeof(NAMES[0]); ++i) {
     if (strcmp(text, NAMES[i].text)) continue;
     format->kind = NAMES[i].kind;
@@ -38,6 +38,8 @@ o3_status_t o3_sparse_format_parse(const char *text, o3_sparse_format_t *format)
   if (parse_pair(text, "bsr-%lldx%lld%n", &format->rows, &format->columns)) return NULL;
   format->kind = O3_SPARSE_NM;
   if (parse_pair(text, "nm-%lld:%lld%n", &format->rows, &format->columns)) return NULL;
+  format->kind = O3_SPARSE_HYBRID;
+  if (parse_pair(text, "hybrid-%lldx%lld%n", &format->rows, &format->columns)) return NULL;
   return o3_status_create(O3_STATUS_INVALID_ARGUMENT, "'%s' is no sparse format", text);
 }
 
@@ -133,6 +135,10 @@ o3_status_t o3_sparse_supported(const o3_sparse_weight_t *weight, const o3_spars
   if (format->kind == O3_SPARSE_BSR) return block_rows(weight, format, block);
   if (format->kind == O3_SPARSE_CSR) return csr_rows(weight, block);
   if (format->kind == O3_SPARSE_NM) return group_rows(weight, format, block);
+  if (format->kind == O3_SPARSE_HYBRID) {
+    O3_TRY(csr_rows(weight, block));
+    return block_rows(weight, format, block);
+  }
   return unsupported("there is no kernel for this format");
 }
 

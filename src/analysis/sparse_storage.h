@@ -44,9 +44,9 @@ typedef enum o3_sparse_kind {
   O3_SPARSE_AUTO,
   O3_SPARSE_DENSE,
   O3_SPARSE_CSR,
-  O3_SPARSE_BSR, /* blocks of outputs x inputs */
-  O3_SPARSE_NM,  /* |rows| of |columns| neighbouring inputs */
-  O3_SPARSE_HYBRID
+  O3_SPARSE_BSR,   /* blocks of outputs x inputs */
+  O3_SPARSE_NM,    /* |rows| of |columns| neighbouring inputs */
+  O3_SPARSE_HYBRID /* full blocks, the rest in compressed rows */
 } o3_sparse_kind_t;
 
 typedef struct o3_sparse_format {
@@ -76,7 +76,8 @@ typedef struct o3_sparse_block {
   int64_t kept, of; /* N and M */
 } o3_sparse_block_t;
 
-/* NULL, and the block that entries of the format have; UNSUPPORTED with the reason. |block| may be NULL. */
+/* NULL, and the block that entries of the format have (the whole ones of a hybrid, which must have kernels
+ * for both parts); UNSUPPORTED with the reason. |block| may be NULL. */
 o3_status_t o3_sparse_supported(const o3_sparse_weight_t *weight, const o3_sparse_format_t *format,
                                 o3_sparse_block_t *block) O3_MUST_USE;
 

@@ -178,6 +178,7 @@ static cJSON *option_json(const o3_sparse_option_t *option) {
     return object;
   }
   cJSON_AddNumberToObject(object, "stored", option->occupancy);
+  if (option->parts) cJSON_AddStringToObject(object, "parts", option->parts);
   cJSON_AddNumberToObject(object, "predicted_us", option->predicted);
   if (option->measured > 0) cJSON_AddNumberToObject(object, "measured_us", option->measured);
   cJSON_AddNumberToObject(object, "bytes", (double)option->bytes);

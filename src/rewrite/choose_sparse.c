@@ -161,6 +161,21 @@ static int64_t count_blocks(const o3_zero_mask_t *mask, const o3_sparse_block_t 
          ((mask->inputs + inputs_of(block) - 1) / inputs_of(block));
 }
 
+static o3_status_t weigh_hybrid(chooser_t *self, const o3_sparse_choice_t *row, const o3_zero_mask_t *mask,
+                                const o3_sparse_block_t *block, o3_sparse_option_t *option) {
+  o3_sparse_split_t split;
+  o3_sparse_hybrid_split(mask, block, NULL, &split);
+  int64_t stored = split.blocks * block->lanes * block->depth + split.entries;
+  option->occupancy = (double)stored / (double)row->sparsity.elements;
+  option->predicted = o3_sparse_hybrid_cost(&row->layer, block, &split);
+  option->bytes = o3_sparse_hybrid_bytes(&row->layer, block, &split);
+  option->parts =
+      o3_arena_printf(self->env->arena, "%lld blocks of %lldx%lld + %lld entries", (long long)split.blocks,
+                      (long long)block->lanes, (long long)block->depth, (long long)split.entries);
+  O3_TRY_ALLOC(option->parts);
+  return NULL;
+}
+
 static o3_status_t add_option(chooser_t *self, o3_sparse_choice_t *row, const o3_zero_mask_t *mask,
                               const char *format) {
   o3_sparse_option_t *option = &row->options[row->num_options++];
@@ -183,6 +198,7 @@ static o3_status_t add_option(chooser_t *self, o3_sparse_choice_t *row, const o3
     O3_TRY_ALLOC(option->refused);
     return NULL;
   }
+  if (parsed.kind == O3_SPARSE_HYBRID) return weigh_hybrid(self, row, mask, &block, option);
   int64_t entries = count_entries(&row->sparsity, mask, &block);
   option->occupancy = (double)entries / (double)count_blocks(mask, &block);
   option->predicted = o3_sparse_cost(&row->layer, &block, entries);
@@ -209,6 +225,7 @@ static o3_status_t add_options(chooser_t *self, o3_sparse_choice_t *row, const o
   const char *format;
   for (int i = 0; o3_sparse_candidate(i, &format); ++i) O3_TRY(add_option(self, row, mask, format));
   O3_TRY(add_groups(self, row, mask));
+  O3_TRY(add_option(self, row, mask, "hybrid"));
   for (int i = 0; forced && i < row->num_options; ++i)
     if (!strcmp(row->options[i].format, forced)) return NULL;
   return forced ? add_option(self, row, mask, forced) : NULL;
@@ -228,14 +245,30 @@ static double time_of(const o3_sparse_choice_t *row, const o3_sparse_option_t *o
   return option ? option->predicted : row->dense_predicted;
 }
 
+/* Two kernels instead of one have to be worth it. */
+static double rank_of(const o3_sparse_choice_t *row, const o3_sparse_option_t *option) {
+  return time_of(row, option) / (option->parts ? MARGIN : 1);
+}
+
 static const o3_sparse_option_t *fastest(const o3_sparse_choice_t *row) {
   const o3_sparse_option_t *best = NULL;
   for (int i = 0; i < row->num_options; ++i) {
     const o3_sparse_option_t *option = &row->options[i];
     if (option->refused || time_of(row, option) <= 0) continue;
-    if (!best || time_of(row, option) < time_of(row, best)) best = option;
+    if (!best || rank_of(row, option) < rank_of(row, best)) best = option;
   }
   return best;
+}
+
+/* What of the weights is stored. */
+static const char *stored_text(const o3_sparse_option_t *option) {
+  if (option->parts) return "numbers are stored";
+  return strcmp(option->format, "csr") != 0 ? "blocks hold a number" : "numbers are not zero";
+}
+
+/* ": 12 blocks of 16x16 + 345 entries"; nothing for formats of one kind of entries. */
+static const char *parts_text(o3_arena_t *arena, const o3_sparse_option_t *option) {
+  return option->parts ? o3_arena_printf(arena, ": %s", option->parts) : "";
 }
 
 static o3_status_t choose_fastest(chooser_t *self, MlirOperation op, o3_sparse_choice_t *row) {
@@ -249,13 +282,15 @@ static o3_status_t choose_fastest(chooser_t *self, MlirOperation op, o3_sparse_c
   } else if (part > (measured ? MEASURED_MARGIN : MARGIN)) {
     row->why =
         o3_arena_printf(arena, "the best, %s, %s %.2f of dense's time: %.0f %% of its %s", best->format,
-                        measured ? "takes" : "would take", part, 100 * best->occupancy,
-                        strcmp(best->format, "csr") != 0 ? "blocks hold a number" : "numbers are not zero");
+                        measured ? "takes" : "would take", part, 100 * best->occupancy, stored_text(best));
   } else {
     row->chosen = best;
     row->format = best->format;
+    const char *parts = parts_text(arena, best);
+    O3_TRY_ALLOC(parts);
     row->why = o3_arena_printf(
-        arena, measured ? "it takes %.2f of dense's time" : "%.2f of dense's time is expected", part);
+        arena, measured ? "it takes %.2f of dense's time%s" : "%.2f of dense's time is expected%s", part,
+        parts);
   }
   O3_TRY_ALLOC(row->why);
   return NULL;
@@ -265,11 +300,11 @@ static void warn_of_cost(const o3_sparse_choice_t *row) {
   const o3_sparse_option_t *option = row->chosen;
   if (option->predicted <= row->dense_predicted && option->bytes <= row->dense_bytes) return;
   o3_log(O3_LOG_WARNING,
-         "node '%s': %s, as asked for, stores %.0f %% of its blocks: about %.2f times dense's time and %.2f "
+         "node '%s': %s, as asked for, stores %.0f %% of its %s: about %.2f times dense's time and %.2f "
          "times its "
          "bytes",
-         row->node, row->format, 100 * option->occupancy, option->predicted / row->dense_predicted,
-         (double)option->bytes / (double)row->dense_bytes);
+         row->node, row->format, 100 * option->occupancy, option->parts ? "numbers" : "blocks",
+         option->predicted / row->dense_predicted, (double)option->bytes / (double)row->dense_bytes);
 }
 
 /* |named|: by a line of --sparse-config, which cannot be obeyed by leaving the node dense. */
@@ -287,7 +322,10 @@ static o3_status_t obey(chooser_t *self, o3_sparse_choice_t *row, const char *fo
   }
   row->chosen = option;
   row->format = option->format;
-  row->why = "as asked for";
+  const char *parts = parts_text(self->env->arena, option);
+  O3_TRY_ALLOC(parts);
+  row->why = o3_arena_printf(self->env->arena, "as asked for%s", parts);
+  O3_TRY_ALLOC(row->why);
   warn_of_cost(row);
   return NULL;
 }

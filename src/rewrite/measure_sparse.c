@@ -1,7 +1,8 @@
 /* The cost model is right to some ten per cent, so that what it likes best is tried, and dense. A layer's
  * kernels count; kernels that only move data between layouts do not, for in a network the neighbours have the
  * same layout. Compressed rows are another matter: they read and write plain images, and half of what the
- * change of layouts costs is charged to them, for one neighbour or the other may have blocks. */
+ * change of layouts costs is charged to them, for one neighbour or the other may have blocks. A hybrid has
+ * its input and the sum of its parts in both layouts whatever the neighbours have. */
 #include "rewrite/measure_sparse.h"
 
 #include <math.h>
@@ -120,8 +121,8 @@ static o3_status_t measure(o3_pass_env_t *env, const o3_measured_layers_t *known
   row->dense_measured = times[0].total - times[0].moved;
   for (int i = 0; i < count; ++i) {
     const o3_measured_t *time = &times[i + 1];
-    tried[i]->measured =
-        is_rows(tried[i]) ? time->total + ROWS_CHARGE * times[0].moved : time->total - time->moved;
+    tried[i]->measured = time->total - (tried[i]->parts ? 0 : time->moved);
+    if (is_rows(tried[i])) tried[i]->measured = time->total + ROWS_CHARGE * times[0].moved;
   }
   return NULL;
 }

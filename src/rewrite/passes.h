@@ -23,6 +23,9 @@ o3_status_t o3_rewrite_fold_constants(o3_pass_env_t *env, MlirModule module) O3_
 /* Chooses the sparse format of each constant weight, or obeys the user, and marks the product with it. */
 o3_status_t o3_rewrite_choose_sparse(o3_pass_env_t *env, MlirModule module) O3_MUST_USE;
 
+/* Makes two products of one whose weights are blocks and compressed rows. */
+o3_status_t o3_rewrite_split_hybrid(o3_pass_env_t *env, MlirModule module) O3_MUST_USE;
+
 /* Moves convolutions and what surrounds them to channel-blocked layout, constant matrices to panels. */
 o3_status_t o3_rewrite_layout(o3_pass_env_t *env, MlirModule module) O3_MUST_USE;
 

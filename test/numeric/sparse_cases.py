@@ -17,6 +17,7 @@ import o3_model
 # The sizes in a format's name: blocks of zeros, outputs x inputs, or N:M
 BLOCKS = ["bsr-16x16", "bsr-32x32", "bsr-8x8", "bsr-4x4", "bsr-16x1", "bsr-8x1", "bsr-1x16", "bsr-3x5", "csr"]
 GROUPS = ["nm-2:4", "nm-3:16", "nm-2:5", "nm-3:32"]
+HYBRIDS = ["hybrid"]
 CASES = 8
 TARGETS = ("x86-64-v3", "native")
 
@@ -39,8 +40,16 @@ def prune_groups(weight, most, of, zeros, rng):
     return weight * (kept & (rng.random(weight.shape) >= zeros * (zeros >= 0.5)))
 
 
+def prune_around(weight, zeros, rng):
+    """|weight| without a share of |zeros| of its 16 x 16 blocks, but for some numbers where these were: none and all are
+    blocks alone and numbers alone."""
+    return np.where(rng.random(weight.shape) < 0.1, weight, prune(weight, (16, 16), zeros, rng))
+
+
 def patterned(name, weight, zeros, rng):
     """|weight| with zeros that the format was made for."""
+    if name in HYBRIDS:
+        return prune_around(weight, zeros, rng)
     sizes = [int(size) for size in re.findall("[0-9]+", name)]
     return prune_groups(weight, *sizes, zeros, rng) if name in GROUPS else prune(weight, sizes or (1, 1), zeros, rng)
 
@@ -112,7 +121,7 @@ def outcome(model, x, name, target, library):
 def run(scratch, labels, seed):
     """{(label, level): None or what is wrong} for the cases whose labels hold one of |labels|."""
     results = {}
-    for kind, name in enumerate(BLOCKS + GROUPS):
+    for kind, name in enumerate(BLOCKS + GROUPS + HYBRIDS):
         for number in range(CASES):
             label = f"sparse {name} {number}"
             if labels and not any(part in label for part in labels):

@@ -1,7 +1,7 @@
 /* The cost model: what must hold whatever it was calibrated to. */
 #include <string.h>
 
-#include "analysis/sparse_cost.h"
+#include "analysis/sparse_hybrid.h"
 #include "unit.h"
 
 static o3_sparse_layer_t layer_of(int64_t outputs, int64_t inputs, int64_t columns) {
@@ -82,6 +82,31 @@ static void parts_have_equal_work(void **state) {
   for (int p = 0; p < BLOCKS; ++p) assert_true(starts[p] <= starts[p + 1]);
 }
 
+/* A block in the middle, and numbers too few to make one. */
+static void hybrids_cost_what_their_parts_do(void **state) {
+  enum { OUTPUTS = 48, INPUTS = 33, FULL = 120 };
+  static uint8_t nonzero[OUTPUTS * INPUTS], part[OUTPUTS * INPUTS];
+  const o3_zero_mask_t mask = {1, 1, OUTPUTS, INPUTS, nonzero};
+  const o3_sparse_block_t block = {.lanes = 16, .depth = 16}, rows = {.lanes = 1, .depth = 1};
+  o3_sparse_layer_t layer = layer_of(OUTPUTS, INPUTS, 100);
+  o3_sparse_split_t split;
+  (void)state;
+  for (int i = 0; i < FULL; ++i) nonzero[(16 + i % 16) * INPUTS + 16 + i / 16] = 1;
+  nonzero[0] = nonzero[OUTPUTS * INPUTS - 1] = 1;
+  o3_sparse_hybrid_split(&mask, &block, part, &split);
+  assert_int_equal(split.blocks, 1);
+  assert_int_equal(split.entries, 2);
+  assert_int_equal(part[16 * INPUTS + 16], 1);
+  assert_int_equal(part[31 * INPUTS + 31], 1); /* a zero of the block */
+  assert_int_equal(part[0] + part[16 * INPUTS + 15] + part[OUTPUTS * INPUTS - 1], 0);
+  assert_int_equal(o3_sparse_hybrid_bytes(&layer, &block, &split),
+                   o3_sparse_bytes(&layer, &block, 1) + o3_sparse_bytes(&layer, &rows, 2));
+  assert_true(o3_sparse_hybrid_cost(&layer, &block, &split) >
+              o3_sparse_cost(&layer, &block, 1) + o3_sparse_cost(&layer, &rows, 2));
+  split.entries = 0;
+  assert_true(o3_sparse_hybrid_cost(&layer, &block, &split) == o3_sparse_cost(&layer, &block, 1));
+}
+
 static void candidates_are_formats(void **state) {
   const char *format;
   int count = 0;
@@ -97,9 +122,9 @@ static void candidates_are_formats(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(fewer_entries_cost_less),       cmocka_unit_test(smaller_blocks_cost_more),
-      cmocka_unit_test(bytes_are_those_of_the_arrays), cmocka_unit_test(parts_have_equal_work),
-      cmocka_unit_test(candidates_are_formats),
+      cmocka_unit_test(fewer_entries_cost_less),          cmocka_unit_test(smaller_blocks_cost_more),
+      cmocka_unit_test(bytes_are_those_of_the_arrays),    cmocka_unit_test(parts_have_equal_work),
+      cmocka_unit_test(hybrids_cost_what_their_parts_do), cmocka_unit_test(candidates_are_formats),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,8 +10,7 @@ printf 'func.func @main() {\n  return\n}\n' >m.mlir
 mkdir folder
 error "model 'none.onnx' does not exist" none.onnx
 error "model 'net.pt': its ending must be .onnx or .mlir" net.pt
-error "sparse format 'hybrid' is not supported yet; supported: auto, dense, csr, bsr-RxC, nm-N:M" m.mlir --sparse-format hybrid
-error "sparse format 'blocks' is unknown; supported: auto, dense, csr, bsr-RxC, nm-N:M" m.mlir --sparse-format blocks
+error "sparse format 'blocks' is unknown; supported: auto, dense, csr, bsr-RxC, nm-N:M, hybrid, hybrid-RxC" m.mlir --sparse-format blocks
 error "symbol prefix 'my-net' is no C identifier (letters, digits and _, no digit first)" m.mlir \
   --symbol-prefix my-net
 error "output 'm.mlir' is the model itself" m.mlir -o m.mlir

@@ -37,7 +37,8 @@ o3_status_t o3_sparse_format_parse(const char *text, o3_sparse_format_t *format)
   format->kind = O3_SPARSE_BSR;
   if (parse_pair(text, "bsr-%lldx%lld%n", &format->rows, &format->columns)) return NULL;
   format->kind = O3_SPARSE_NM;
-  if (parse_pair(text, "nm-%lld:%lld%n", &format->rows, &format->columns)) return NULL;
+  bool is_nm = parse_pair(text, "nm-%lld:%lld%n", &format->rows, &format->columns);
+  if (is_nm && format->rows <= format->columns) return NULL;
   format->kind = O3_SPARSE_HYBRID;
   if (parse_pair(text, "hybrid-%lldx%lld%n", &format->rows, &format->columns)) return NULL;
   return o3_status_create(O3_STATUS_INVALID_ARGUMENT, "'%s' is no sparse format", text);

@@ -62,11 +62,13 @@ static const o3_option_row_t *find_row(const o3_option_table_t *table, int value
 /* An option that getopt did not take: '?' or ':' (its argument is missing). */
 static o3_status_t reject(int value, char **argv) {
   const char *word = argv[optind - 1];
-  bool letter = optopt > 0 && optopt < FIRST_OPTION;
+  bool letter = optopt && optopt < FIRST_OPTION; /* below 0: a byte that is no ASCII */
   if (value == ':' && letter)
     return o3_status_create(O3_STATUS_INVALID_ARGUMENT, "option '-%c' needs an argument", optopt);
   if (value == ':')
     return o3_status_create(O3_STATUS_INVALID_ARGUMENT, "option '%s' needs an argument", word);
+  if (letter && optopt < 0)
+    return o3_status_create(O3_STATUS_INVALID_ARGUMENT, "unknown option with byte 0x%02x", optopt & 0xff);
   if (letter) return o3_status_create(O3_STATUS_INVALID_ARGUMENT, "unknown option '-%c'", optopt);
   if (optopt) return o3_status_create(O3_STATUS_INVALID_ARGUMENT, "option '%s' takes no argument", word);
   return o3_status_create(O3_STATUS_INVALID_ARGUMENT, "unknown or ambiguous option '%s'", word);

@@ -96,12 +96,23 @@ static o3_status_t plan_text_output(o3_plan_t *plan, bool partial) {
   return NULL;
 }
 
-static o3_status_t check_not_model(const o3_plan_t *plan) {
-  struct stat output, model;
-  bool same = !stat(plan->output, &output) && !stat(plan->options->model, &model) &&
-              output.st_dev == model.st_dev && output.st_ino == model.st_ino;
-  if (!same) return NULL;
-  return o3_status_create(O3_STATUS_INVALID_ARGUMENT, "output '%s' is the model itself", plan->output);
+static bool is_same_file(const char *one, const char *other) {
+  struct stat a, b;
+  if (!strcmp(one, other)) return true;
+  return !stat(one, &a) && !stat(other, &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+static o3_status_t check_not_model(const o3_plan_t *plan, const char *what, const char *path) {
+  if (!is_same_file(path, plan->options->model)) return NULL;
+  return o3_status_create(O3_STATUS_INVALID_ARGUMENT, "%s '%s' is the model itself", what, path);
+}
+
+static o3_status_t check_report(const o3_plan_t *plan) {
+  const char *report = plan->options->report;
+  if (!report) return NULL;
+  O3_TRY(check_not_model(plan, "report", report));
+  if (!plan->output || !is_same_file(report, plan->output)) return NULL;
+  return o3_status_create(O3_STATUS_INVALID_ARGUMENT, "report '%s' is the output, too", report);
 }
 
 static o3_status_t plan_output(o3_arena_t *arena, o3_plan_t *plan) {
@@ -116,7 +127,7 @@ static o3_status_t plan_output(o3_arena_t *arena, o3_plan_t *plan) {
   plan->to_stdout = !strcmp(plan->output, "-");
   plan->kind = O3_OUTPUT_MLIR;
   if (!plan->to_stdout) O3_TRY(kind_of(plan->output, &plan->kind));
-  O3_TRY(check_not_model(plan));
+  O3_TRY(check_not_model(plan, "output", plan->output));
   if (plan->kind == O3_OUTPUT_PTX && !plan->target->emit_ptx)
     return o3_status_create(O3_STATUS_INVALID_ARGUMENT, "output '%s': target '%s' is no NVIDIA GPU",
                             plan->output, plan->target->name);
@@ -250,6 +261,7 @@ o3_status_t o3_plan_make(o3_arena_t *arena, const o3_compile_options_t *options,
   O3_TRY(plan_model(arena, plan));
   O3_TRY(plan_stages(plan));
   O3_TRY(plan_output(arena, plan));
+  O3_TRY(check_report(plan));
   O3_TRY(check_codes(plan));
   O3_TRY(check_printed_pass(plan, options->print_before));
   O3_TRY(check_printed_pass(plan, options->print_after));

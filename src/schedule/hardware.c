@@ -95,8 +95,16 @@ static o3_status_t apply(const char *path, const cJSON *object, o3_machine_t *ma
 o3_status_t o3_hardware_read(const char *path, o3_machine_t *machine) {
   o3_mapped_file_t file;
   O3_TRY(o3_file_map(path, &file));
-  cJSON *object = cJSON_ParseWithLength((const char *)file.data, file.size);
+  const char *text = (const char *)file.data, *end = text;
+  cJSON *object = cJSON_ParseWithLengthOpts(text, file.size, &end, false);
+  while (object && end < text + file.size && strchr(" \t\r\n", *end) && *end) ++end;
+  bool more = object && end < text + file.size;
   o3_file_unmap(&file);
+  if (more) {
+    cJSON_Delete(object);
+    return o3_status_create(O3_STATUS_INVALID_ARGUMENT, "hardware file '%s' is more than one JSON object",
+                            path);
+  }
   if (!object) return o3_status_create(O3_STATUS_INVALID_ARGUMENT, "hardware file '%s' is no JSON", path);
   o3_status_t status = apply(path, object, machine);
   cJSON_Delete(object);

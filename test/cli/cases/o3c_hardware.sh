@@ -72,6 +72,7 @@ wrong() {
   [ ! -e wrong.so ] || fail "an output was written"
 }
 wrong " is no JSON" "{"
+wrong " is more than one JSON object" '{"kind": "cpu"} {"cores": 4}'
 wrong ": 'kind' must be \"cpu\", of a JSON object" '{"kind": "gpu"}'
 wrong ": 'sockets' is no key of it; o3c --print-hardware shows them" '{"kind": "cpu", "sockets": 2}'
 wrong ": 'cores' must be an integer from 1 to 1024" '{"kind": "cpu", "cores": 0.5}'

@@ -55,6 +55,12 @@ refused 'a dense b\n' "formats:1: there is more than a pattern and a format; a l
 refused 'head* dense\n' "'head*' of the sparse configuration matches no product with constant weights"
 run 1 "$O3C" net.onnx -O3 -q --sparse-config none -o e.so
 err_has "cannot open 'none'"
+run 1 "$O3C" net.onnx -O3 -q --sparse-format nm-5:4 -o e.so
+err_is "o3c: error: 'nm-5:4' is no sparse format"
+run 1 "$O3C" net.onnx -O3 -q --report ./net.onnx -o e.so
+err_is "o3c: error: report './net.onnx' is the model itself"
+run 1 "$O3C" net.onnx -O3 -q --report e.so -o e.so
+err_is "o3c: error: report 'e.so' is the output, too"
 run 1 "$O3C" net.onnx -q --sparse-config formats
 err_is "o3c: error: a sparse configuration needs opt level 3, it is 1"
 run 1 "$O3C" net.onnx -q -O2 --report r.json

@@ -9,6 +9,7 @@ usage "no model is given"
 usage "there are two models, 'a.onnx' and 'b.onnx': one is compiled" a.onnx b.onnx
 usage "unknown or ambiguous option '--foo'" --foo m.onnx
 usage "unknown option '-Z'" -Z
+usage "unknown option with byte 0xc3" m.onnx -é
 usage "option '--output' needs an argument" m.onnx --output
 usage "option '-o' needs an argument" m.onnx -o
 usage "--output is '', FILE is needed" m.onnx -o ''

@@ -1,8 +1,10 @@
 /* Nanoseconds.
  *
  *     direct      images * height * width * 9 * C * M / 16 * FMA
- *     winograd    T * p^2 * C * M / 16 * FMA  +  T * (C * INPUT + M * OUTPUT) / 16 * CYCLE
+ *     winograd    R * p^2 * C * M / 16 * FMA  +  T * (C * INPUT + M * OUTPUT) / 16 * CYCLE
  *                 T: tiles, whole ones, so that 7x7 outputs cost as 8x8; p^2: 16 or 36
+ *                 R: T, but at least 3, whose sums hide an FMA's latency; where T is known at run time only,
+ *                 a multiple of 8, the rows of the register tile there
  *     both        that over the cores, but at least the bytes of weights that no cache keeps until the next
  * run, at memory's rate
  *
@@ -35,8 +37,12 @@ static const double CYCLE = 0.27;
 /* Multiply-adds are this much slower than those of the direct kernel, whose sums are longer. */
 static const double PRODUCT_OVERHEAD = 1.05;
 
+/* Rows of a point's product that take no longer than fewer, and of a register tile for any number of rows. */
+static const double LEAST_ROWS = 3, TILE_ROWS = 8;
+
 typedef struct sizes {
   double images, height, width, channels, outputs, model_bytes;
+  bool known; /* the number of pixels */
 } sizes_t;
 
 static double blocks_of(double channels) { return (double)(int64_t)((channels + LANES - 1) / LANES); }
@@ -72,10 +78,15 @@ static double tile_count(const sizes_t *s, int tile) {
   return s->images * tiles(s->height, tile) * tiles(s->width, tile);
 }
 
+static double product_rows(const sizes_t *s, double count) {
+  if (!s->known) return (double)(int64_t)((count + TILE_ROWS - 1) / TILE_ROWS) * TILE_ROWS;
+  return count < LEAST_ROWS ? LEAST_ROWS : count;
+}
+
 static double winograd_cost(const sizes_t *s, size_t form, const o3_machine_t *machine) {
   int tile = COSTS[form].tile, points = o3_winograd_find(tile)->points;
   double count = tile_count(s, tile), c = blocks_of(s->channels), m = blocks_of(s->outputs);
-  double products = count * points * points * c * m * LANES * PRODUCT_OVERHEAD;
+  double products = product_rows(s, count) * points * points * c * m * LANES * PRODUCT_OVERHEAD;
   double transforms = count * (c * COSTS[form].input + m * COSTS[form].output);
   return cost(s, products * fma_time(machine) + transforms * CYCLE, points * points, machine);
 }
@@ -106,7 +117,8 @@ void o3_winograd_choose(const o3_winograd_layer_t *layer, const o3_machine_t *ma
                      assumed(layer->width, size),
                      (double)layer->channels,
                      (double)layer->outputs,
-                     (double)layer->model_bytes};
+                     (double)layer->model_bytes,
+                     layer->images >= 0 && layer->height >= 0 && layer->width >= 0};
   *choice = (o3_winograd_choice_t){.tile = 0, .gain = 1};
   if (s.images * s.height * s.width <= 0) {
     snprintf(choice->reason, sizeof(choice->reason), "direct: there are no pixels");

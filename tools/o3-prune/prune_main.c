@@ -1,5 +1,6 @@
 /* o3-prune: sets the smallest weights of an ONNX model to zero. Exit status 0: done; 1: it failed; 2: wrong
  * usage. */
+#include <signal.h>
 #include <stdlib.h>
 
 #include "base/log.h"
@@ -40,6 +41,7 @@ static int run(const prune_options_t *options, o3_arena_t *arena) {
 }
 
 int main(int argc, char **argv) {
+  signal(SIGXFSZ, SIG_IGN); /* a limit on files is an error of the write, which cleans up */
   o3_log_program_set("o3-prune");
   o3_arena_t *arena = o3_arena_create();
   prune_options_t options;

@@ -1,5 +1,6 @@
 /* o3c: the compiler's command line. Exit status 0: compiled; 1: it failed; 2: wrong usage. */
 #include <malloc.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -107,6 +108,7 @@ static void return_freed_memory(void) { mallopt(M_TRIM_THRESHOLD, 128 * 1024); }
 
 int main(int argc, char **argv) {
   return_freed_memory();
+  signal(SIGXFSZ, SIG_IGN); /* a limit on files is an error of the write, which cleans up */
   o3_log_program_set("o3c");
   o3_arena_t *arena = o3_arena_create();
   o3c_options_t options = {0};

@@ -32,3 +32,7 @@ M
 mkdir out
 run 0 python3 stop.py "$O3C"
 out_is ""
+
+# Nor one that meets a limit on the size of files.
+run 1 bash -c 'ulimit -f 1; exec "$0" exp.mlir -o out/m.so' "$O3C"
+[ -z "$(ls -A out)" ] || fail "left in the folder: $(ls -A out)"

@@ -221,7 +221,7 @@ def tables(options, rows, builds, layers, peers):
                  "can pass 100 %. Memory: layers that wait for memory rather than for arithmetic, by their operations a "
                  "byte, with their bytes over the time, of the rate of a copy; what is still in a cache can pass 100 %. `o3-run MODEL.so --random --profile` shows the same by kernel.",
                  bench_layers.table(layers, options.threads)]
-    text += ["## The compiler", "About 107 MB of the memory are LLVM, MLIR and their libraries.", compiler_table(builds)]
+    text += ["## The compiler", "About 70 MB of the memory are o3c itself, with LLVM and MLIR in it.", compiler_table(builds)]
     return "\n\n".join(text)
 
 

@@ -8,9 +8,10 @@
  *
  * A division of 16 numbers takes as long as ten multiplications, and a normalisation or softmax has one for
  * each element. LLVM takes what depends on the row alone out of the loop along it. The factor s is 1, or 2^30
- * where the divisor is below the least normal number and its reciprocal could be infinite; a divisor of 0, an
- * infinite one and NaN give what the division gives. A kernel that rounds to whole numbers is left alone:
- * there the last bit may decide between two of them.
+ * where the divisor is below the least normal number and its reciprocal could be infinite, or 2^-30 where the
+ * reciprocal would be below it and lose bits; a divisor of 0, an infinite one and NaN give what the division
+ * gives. A kernel that rounds to whole numbers is left alone: there the last bit may decide between two of
+ * them.
  */
 #include <math.h>
 #include <string.h>
@@ -85,9 +86,11 @@ static bool is_of_row(const o3_nest_t *nest, int index) {
 static MlirValue build_factor(o3_builder_t *b, MlirValue divisor) {
   MlirType type = mlirValueGetType(divisor);
   double least = mlirTypeIsAF32(type) ? 0x1p-126 : 0x1p-1022;
-  MlirValue size = o3_build_unary(b, "math.absf", divisor);
+  MlirValue size = o3_build_unary(b, "math.absf", divisor), one = o3_build_float(b, type, 1);
   MlirValue small = o3_build_cmpf(b, O3_CMPF_OLT, size, o3_build_float(b, type, least));
-  return o3_build_select(b, small, o3_build_float(b, type, 0x1p30), o3_build_float(b, type, 1));
+  MlirValue large = o3_build_cmpf(b, O3_CMPF_OGT, size, o3_build_float(b, type, 1 / least));
+  MlirValue usual = o3_build_select(b, large, o3_build_float(b, type, 0x1p-30), one);
+  return o3_build_select(b, small, o3_build_float(b, type, 0x1p30), usual);
 }
 
 static void divide_by_row(MlirOperation op, MlirValue divisor) {

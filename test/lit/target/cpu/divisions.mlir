@@ -6,6 +6,8 @@
 module {
   // CHECK-LABEL: func.func private @norm
   // CHECK: arith.divf %[[X:.*]], %
+  // CHECK: arith.cmpf olt
+  // CHECK: arith.cmpf ogt
   // CHECK: %[[D:.*]] = arith.mulf %[[SUM:.*]], %[[S:.*]] : f32
   // CHECK: %[[R:.*]] = arith.divf %cst{{.*}}, %[[D]] : f32
   // CHECK: %[[Y:.*]] = arith.mulf %{{.*}}, %[[S]] : f32

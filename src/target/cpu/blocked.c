@@ -788,18 +788,6 @@ static o3_status_t read_sizes(emitter_t *self) {
   return NULL;
 }
 
-static o3_status_t read_sides(const o3_blocked_t *p, int count, const MlirOperation *ops,
-                              o3_blocked_side_t *sides) {
-  for (int i = 0; i < count; ++i) {
-    const char *why = o3_blocked_read_side(p, ops[i], &sides[i]);
-    if (why)
-      return o3_status_create(O3_STATUS_INTERNAL,
-                              "op '%.*s' is in the kernel of a product that cannot take it: %s",
-                              O3_STR_ARGS(o3_op_label(ops[i])), why);
-  }
-  return NULL;
-}
-
 bool o3_blocked_takes(MlirOperation op) {
   static _Thread_local o3_blocked_t product;
   return o3_blocked_match(op, &product);
@@ -850,20 +838,14 @@ o3_status_t o3_blocked_emit(o3_pass_env_t *env, MlirModule module, const o3_prod
   if (o3_sparse_is_rows(&self.product.sparse))
     return self.product.sparse.is_matmul ? o3_sparse_matrix_emit(env, module, kernel, &self.product)
                                          : o3_sparse_rows_emit(env, module, kernel, &self.product);
-  O3_TRY(read_sides(&self.product, kernel->num_before, kernel->before, self.before));
-  O3_TRY(read_sides(&self.product, kernel->num_after, kernel->after, self.after));
-  MlirOperation last = kernel->num_after ? kernel->after[kernel->num_after - 1] : kernel->product;
-  o3_builder_t b = o3_builder_before(last);
+  O3_TRY(o3_blocked_read_sides(&self.product, kernel->num_before, kernel->before, self.before));
+  O3_TRY(o3_blocked_read_sides(&self.product, kernel->num_after, kernel->after, self.after));
+  o3_builder_t b = o3_product_builder(kernel);
   O3_TRY(read_sizes(&self));
   take_into_tile(&self);
   self.start = o3_blocked_read_start(&self.product, self.num_before, self.before, &self.bias);
   o3_nest_flatten(&self.product.nest, &b);
   for (int i = 0; i < self.num_before; ++i) o3_nest_flatten(&self.before[i].nest, &b);
   for (int i = 0; i < self.num_after; ++i) o3_nest_flatten(&self.after[i].nest, &b);
-  O3_TRY(build(&self, &b));
-  mlirOperationDestroy(kernel->product);
-  if (!mlirOperationIsNull(kernel->padding)) mlirOperationDestroy(kernel->padding);
-  for (int i = 0; i < kernel->num_before; ++i) mlirOperationDestroy(kernel->before[i]);
-  for (int i = 0; i < kernel->num_after; ++i) mlirOperationDestroy(kernel->after[i]);
-  return NULL;
+  return build(&self, &b);
 }

@@ -15,7 +15,7 @@ const char *o3_blocked_refuse_epilogue(MlirOperation product, MlirOperation op);
 const char *o3_blocked_refuse_padding(MlirOperation product, MlirOperation padding);
 /* As o3_product_schedule, for a product that o3_blocked_takes. */
 o3_status_t o3_blocked_schedule(o3_pass_env_t *env, MlirOperation product, MlirOperation padding) O3_MUST_USE;
-/* As o3_product_emit, for a product that o3_blocked_takes. */
+/* As o3_product_emit, which calls it, for a product that o3_blocked_takes; the ops stay. */
 o3_status_t o3_blocked_emit(o3_pass_env_t *env, MlirModule module, const o3_product_kernel_t *kernel)
     O3_MUST_USE;
 

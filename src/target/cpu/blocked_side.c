@@ -1,5 +1,6 @@
 /* Ops around a blocked product: what its sums start at, and what follows at vector width. */
 #include "target/cpu/blocked_match.h"
+#include "target/cpu/product.h"
 #include "target/cpu/tile_text.h"
 #include "target/cpu/vector_body.h"
 
@@ -13,17 +14,28 @@ static bool is_bias(const o3_blocked_t *p, const o3_nest_operand_t *input, const
   return fits;
 }
 
+bool o3_blocked_is_zero(const o3_blocked_side_t *side) {
+  MlirOperation def = o3_value_def(mlirOperationGetOperand(mlirBlockGetTerminator(side->nest.body), 0));
+  return !mlirOperationIsNull(def) && o3_op_is(def, "arith.constant") &&
+         mlirFloatAttrGetValueDouble(o3_op_attr(def, "value")) == 0;
+}
+
+o3_status_t o3_blocked_read_sides(const o3_blocked_t *p, int count, const MlirOperation *ops,
+                                  o3_blocked_side_t *sides) {
+  for (int i = 0; i < count; ++i) {
+    const char *why = o3_blocked_read_side(p, ops[i], &sides[i]);
+    if (why) return o3_product_cannot_take(ops[i], why);
+  }
+  return NULL;
+}
+
 int o3_blocked_read_start(const o3_blocked_t *p, int count, const o3_blocked_side_t *before,
                           const o3_nest_operand_t **bias) {
   *bias = NULL;
   if (count != 1) return O3_TILE_OLD;
   const o3_nest_t *nest = &before[0].nest;
   MlirValue yielded = mlirOperationGetOperand(mlirBlockGetTerminator(nest->body), 0);
-  MlirOperation def = o3_value_def(yielded);
-  if (!mlirOperationIsNull(def) && o3_op_is(def, "arith.constant")) {
-    bool zero = mlirFloatAttrGetValueDouble(o3_op_attr(def, "value")) == 0;
-    return zero ? O3_TILE_ZERO : O3_TILE_OLD;
-  }
+  if (o3_blocked_is_zero(before)) return O3_TILE_ZERO;
   bool copy = nest->num_inputs == 1 && mlirValueEqual(yielded, mlirBlockGetArgument(nest->body, 0));
   if (!copy || !is_bias(p, &nest->operands[0], before[0].dims)) return O3_TILE_OLD;
   *bias = &nest->operands[0];

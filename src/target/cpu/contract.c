@@ -167,7 +167,7 @@ static o3_status_t replace_product(MlirOperation op, void *context) {
   if (done) return NULL;
   if (o3_blocked_takes(op) && !o3_blocked_needs_start(op)) {
     const o3_product_kernel_t alone = {.product = op};
-    return o3_blocked_emit(self->env, self->module, &alone);
+    return o3_product_emit(self->env, self->module, &alone);
   }
   o3_nest_merge(&nest);
   if (!o3_gemm_match(&nest, &product)) return NULL;
@@ -207,16 +207,19 @@ const char *o3_product_refuse_epilogue(MlirOperation op, MlirOperation other) {
   return o3_gemm_merge_columns(&product, &side);
 }
 
+o3_status_t o3_product_cannot_take(MlirOperation op, const char *why) {
+  return o3_status_create(O3_STATUS_INTERNAL,
+                          "op '%.*s' is in the kernel of a product that cannot take it: %s",
+                          O3_STR_ARGS(o3_op_label(op)), why);
+}
+
 static o3_status_t read_sides(const o3_gemm_product_t *product, int count, const MlirOperation *ops,
                               o3_gemm_side_t *sides) {
   for (int i = 0; i < count; ++i) {
     const char *why = o3_gemm_read_side(product, ops[i], &sides[i])
                           ? o3_gemm_merge_columns(product, &sides[i])
                           : "other loops";
-    if (why)
-      return o3_status_create(O3_STATUS_INTERNAL,
-                              "op '%.*s' is in the kernel of a product that cannot take it: %s",
-                              O3_STR_ARGS(o3_op_label(ops[i])), why);
+    if (why) return o3_product_cannot_take(ops[i], why);
   }
   return NULL;
 }
@@ -232,12 +235,15 @@ o3_status_t o3_product_schedule(o3_pass_env_t *env, MlirOperation op, MlirOperat
   return NULL;
 }
 
-o3_status_t o3_product_emit(o3_pass_env_t *env, MlirModule module, const o3_product_kernel_t *kernel) {
+o3_builder_t o3_product_builder(const o3_product_kernel_t *kernel) {
+  return o3_builder_before(kernel->num_after ? kernel->after[kernel->num_after - 1] : kernel->product);
+}
+
+static o3_status_t emit_packed(o3_pass_env_t *env, MlirModule module, const o3_product_kernel_t *kernel) {
   static _Thread_local o3_nest_t nest;
   static _Thread_local sides_t sides;
   contract_t self = {env, module};
   o3_gemm_product_t product;
-  if (o3_blocked_takes(kernel->product)) return o3_blocked_emit(env, module, kernel);
   if (!read_product(kernel->product, &nest, &product))
     return o3_status_create(O3_STATUS_INTERNAL, "op '%.*s' is in a contraction kernel but no product",
                             O3_STR_ARGS(o3_op_label(kernel->product)));
@@ -245,9 +251,14 @@ o3_status_t o3_product_emit(o3_pass_env_t *env, MlirModule module, const o3_prod
   sides.num_after = kernel->num_after;
   O3_TRY(read_sides(&product, kernel->num_before, kernel->before, sides.before));
   O3_TRY(read_sides(&product, kernel->num_after, kernel->after, sides.after));
-  MlirOperation last = kernel->num_after ? kernel->after[kernel->num_after - 1] : kernel->product;
-  O3_TRY(emit(&self, &product, o3_builder_before(last), &sides));
+  return emit(&self, &product, o3_product_builder(kernel), &sides);
+}
+
+o3_status_t o3_product_emit(o3_pass_env_t *env, MlirModule module, const o3_product_kernel_t *kernel) {
+  bool blocked = o3_blocked_takes(kernel->product);
+  O3_TRY(blocked ? o3_blocked_emit(env, module, kernel) : emit_packed(env, module, kernel));
   mlirOperationDestroy(kernel->product);
+  if (!mlirOperationIsNull(kernel->padding)) mlirOperationDestroy(kernel->padding);
   for (int i = 0; i < kernel->num_before; ++i) mlirOperationDestroy(kernel->before[i]);
   for (int i = 0; i < kernel->num_after; ++i) mlirOperationDestroy(kernel->after[i]);
   return NULL;

@@ -24,6 +24,12 @@ typedef struct o3_product_kernel {
   MlirOperation after[4];  /* what is done with each sum */
 } o3_product_kernel_t;
 
+/* Where their loops go: before the last of them. */
+o3_builder_t o3_product_builder(const o3_product_kernel_t *kernel);
+
+/* An error of the compiler: the fuse stage put |op| into the kernel of a product. */
+o3_status_t o3_product_cannot_take(MlirOperation op, const char *why) O3_MUST_USE;
+
 /* Writes on |product|, of a contraction kernel on tensors or buffers, how it will be computed (o3.schedule);
  * |padding| as in o3_product_kernel_t. Leaves alone what is no such product. */
 o3_status_t o3_product_schedule(o3_pass_env_t *env, MlirOperation product, MlirOperation padding) O3_MUST_USE;

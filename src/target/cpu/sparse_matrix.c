@@ -215,29 +215,13 @@ static o3_status_t build(emitter_t *self, o3_builder_t *b) {
 
 /* ---- The kernel ---- */
 
-static o3_status_t refuse(MlirOperation op, const char *why) {
-  return o3_status_create(O3_STATUS_INTERNAL,
-                          "op '%.*s' is in the kernel of a product that cannot take it: %s",
-                          O3_STR_ARGS(o3_op_label(op)), why);
-}
-
-static bool is_zero(const o3_blocked_side_t *side) {
-  MlirOperation def = o3_value_def(mlirOperationGetOperand(mlirBlockGetTerminator(side->nest.body), 0));
-  return !mlirOperationIsNull(def) && o3_op_is(def, "arith.constant") &&
-         mlirFloatAttrGetValueDouble(o3_op_attr(def, "value")) == 0;
-}
-
 static o3_status_t read_sides(emitter_t *self, const o3_product_kernel_t *kernel) {
   static _Thread_local o3_blocked_side_t before;
-  if (kernel->num_before != 1) return refuse(kernel->product, "its sums start at nothing");
+  if (kernel->num_before != 1) return o3_product_cannot_take(kernel->product, "its sums start at nothing");
   const char *why = o3_blocked_read_side(self->product, kernel->before[0], &before);
-  if (!why && !is_zero(&before)) why = "sums of compressed rows of a matrix start at zero";
-  if (why) return refuse(kernel->before[0], why);
-  for (int i = 0; i < kernel->num_after; ++i) {
-    why = o3_blocked_read_side(self->product, kernel->after[i], &self->after[i]);
-    if (why) return refuse(kernel->after[i], why);
-  }
-  return NULL;
+  if (!why && !o3_blocked_is_zero(&before)) why = "sums of compressed rows of a matrix start at zero";
+  if (why) return o3_product_cannot_take(kernel->before[0], why);
+  return o3_blocked_read_sides(self->product, kernel->num_after, kernel->after, self->after);
 }
 
 o3_status_t o3_sparse_matrix_emit(o3_pass_env_t *env, MlirModule module, const o3_product_kernel_t *kernel,
@@ -246,13 +230,8 @@ o3_status_t o3_sparse_matrix_emit(o3_pass_env_t *env, MlirModule module, const o
   self = (emitter_t){.env = env, .module = module, .product = product, .num_after = kernel->num_after};
   O3_TRY(read_sides(&self, kernel));
   O3_TRY(choose_sizes(&self));
-  o3_builder_t b =
-      o3_builder_before(kernel->num_after ? kernel->after[kernel->num_after - 1] : kernel->product);
+  o3_builder_t b = o3_product_builder(kernel);
   o3_nest_flatten(&product->nest, &b);
   for (int i = 0; i < self.num_after; ++i) o3_nest_flatten(&self.after[i].nest, &b);
-  O3_TRY(build(&self, &b));
-  mlirOperationDestroy(kernel->product);
-  mlirOperationDestroy(kernel->before[0]);
-  for (int i = 0; i < kernel->num_after; ++i) mlirOperationDestroy(kernel->after[i]);
-  return NULL;
+  return build(&self, &b);
 }

@@ -271,36 +271,23 @@ static o3_status_t build(emitter_t *self, o3_builder_t *b) {
 
 /* ---- The kernel ---- */
 
-static o3_status_t refuse(MlirOperation op, const char *why) {
-  return o3_status_create(O3_STATUS_INTERNAL,
-                          "op '%.*s' is in the kernel of a product that cannot take it: %s",
-                          O3_STR_ARGS(o3_op_label(op)), why);
-}
-
 /* Zeros, or a copy of what does not vary along a plane. */
 static o3_status_t read_before(emitter_t *self, MlirOperation op) {
   const char *why = o3_blocked_read_side(self->product, op, &self->before);
-  if (why) return refuse(op, why);
+  if (why) return o3_product_cannot_take(op, why);
+  if (o3_blocked_is_zero(&self->before)) return NULL;
   const o3_nest_t *nest = &self->before.nest;
   MlirValue yielded = mlirOperationGetOperand(mlirBlockGetTerminator(nest->body), 0);
-  MlirOperation def = o3_value_def(yielded);
-  if (!mlirOperationIsNull(def) && o3_op_is(def, "arith.constant") &&
-      mlirFloatAttrGetValueDouble(o3_op_attr(def, "value")) == 0)
-    return NULL;
   bool copies = nest->num_inputs == 1 && mlirValueEqual(yielded, mlirBlockGetArgument(nest->body, 0)) &&
                 !o3_nest_uses(&nest->operands[0], self->before.dims[RUN]);
   if (copies) self->bias = &nest->operands[0];
-  return copies ? NULL : refuse(op, "sums of compressed rows start at zero or at a bias");
+  return copies ? NULL : o3_product_cannot_take(op, "sums of compressed rows start at zero or at a bias");
 }
 
 static o3_status_t read_sides(emitter_t *self, const o3_product_kernel_t *kernel) {
-  if (kernel->num_before != 1) return refuse(kernel->product, "its sums start at nothing");
+  if (kernel->num_before != 1) return o3_product_cannot_take(kernel->product, "its sums start at nothing");
   O3_TRY(read_before(self, kernel->before[0]));
-  for (int i = 0; i < kernel->num_after; ++i) {
-    const char *why = o3_blocked_read_side(self->product, kernel->after[i], &self->after[i]);
-    if (why) return refuse(kernel->after[i], why);
-  }
-  return NULL;
+  return o3_blocked_read_sides(self->product, kernel->num_after, kernel->after, self->after);
 }
 
 o3_status_t o3_sparse_rows_emit(o3_pass_env_t *env, MlirModule module, const o3_product_kernel_t *kernel,
@@ -309,14 +296,9 @@ o3_status_t o3_sparse_rows_emit(o3_pass_env_t *env, MlirModule module, const o3_
   self = (emitter_t){.env = env, .module = module, .product = product, .num_after = kernel->num_after};
   O3_TRY(read_sides(&self, kernel));
   O3_TRY(choose_sizes(&self));
-  o3_builder_t b =
-      o3_builder_before(kernel->num_after ? kernel->after[kernel->num_after - 1] : kernel->product);
+  o3_builder_t b = o3_product_builder(kernel);
   o3_nest_flatten(&product->nest, &b);
   o3_nest_flatten(&self.before.nest, &b);
   for (int i = 0; i < self.num_after; ++i) o3_nest_flatten(&self.after[i].nest, &b);
-  O3_TRY(build(&self, &b));
-  mlirOperationDestroy(kernel->product);
-  mlirOperationDestroy(kernel->before[0]);
-  for (int i = 0; i < kernel->num_after; ++i) mlirOperationDestroy(kernel->after[i]);
-  return NULL;
+  return build(&self, &b);
 }

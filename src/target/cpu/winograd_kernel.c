@@ -474,18 +474,6 @@ static o3_status_t build_panels(emitter_t *self, o3_builder_t *b) {
 
 /* ---- The kernel ---- */
 
-static o3_status_t read_sides(const emitter_t *self, int count, const MlirOperation *ops,
-                              o3_blocked_side_t *sides) {
-  for (int i = 0; i < count; ++i) {
-    const char *why = o3_blocked_read_side(&self->output, ops[i], &sides[i]);
-    if (why)
-      return o3_status_create(O3_STATUS_INTERNAL,
-                              "op '%.*s' is in the kernel of a winograd convolution that cannot take it: %s",
-                              O3_STR_ARGS(o3_op_label(ops[i])), why);
-  }
-  return NULL;
-}
-
 /* A bias is the same for all images and pixels. */
 static void read_start(emitter_t *self) {
   self->start = o3_blocked_read_start(&self->output, self->num_before, self->before, &self->bias);
@@ -502,8 +490,8 @@ static o3_status_t read_kernel(emitter_t *self, const o3_winograd_kernel_t *kern
   if (!self->form || !o3_winograd_read_output(kernel->output, &self->output))
     return o3_status_create(O3_STATUS_INTERNAL, "op '%.*s' is no winograd convolution",
                             O3_STR_ARGS(o3_op_label(kernel->output)));
-  O3_TRY(read_sides(self, kernel->num_before, kernel->before, self->before));
-  O3_TRY(read_sides(self, kernel->num_after, kernel->after, self->after));
+  O3_TRY(o3_blocked_read_sides(&self->output, kernel->num_before, kernel->before, self->before));
+  O3_TRY(o3_blocked_read_sides(&self->output, kernel->num_after, kernel->after, self->after));
   O3_TRY(make_plan(self->env->machine, kernel->product, &self->plan));
   self->lanes = (int)self->plan.schedule.lanes;
   read_start(self);

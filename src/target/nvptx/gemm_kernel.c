@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "target/nvptx/product_text.h"
+
 enum {
   BLOCK_K = 64,    /* elements of k a stage: rows of 128 bytes, the widest swizzle */
   WARPGROUP = 128, /* threads */
@@ -32,11 +34,6 @@ typedef struct writer {
   int shared, full, empty; /* pointers */
   int thread, block, rank; /* rank: in the cluster */
 } writer_t;
-
-/* Where a tile lies: first row, first column, batch. */
-typedef struct place {
-  int row, column, batch[2];
-} place_t;
 
 static int ceil_div(int64_t a, int64_t b) { return (int)((a + b - 1) / b); }
 
@@ -65,20 +62,9 @@ static int shared_bytes(const o3_gemm_schedule_t *s) {
 
 /* ---- Tiles ---- */
 
-/* Groups of rows of tiles are walked column by column: their A stays in the L2 cache. */
-static place_t tile_place(writer_t *w, int tile) {
-  o3_kernel_text_t *t = w->t;
-  int per_batch = w->row_tiles * w->column_tiles, group = w->s->group_rows * w->column_tiles;
-  int batch = o3_kt_op_const(t, "divui", tile, per_batch), at = o3_kt_op_const(t, "remui", tile, per_batch);
-  int first = o3_kt_op_const(t, "muli", o3_kt_op_const(t, "divui", at, group), w->s->group_rows);
-  int left = o3_kt_op(t, "subi", o3_kt_i32(t, w->row_tiles), first);
-  int rows = o3_kt_op_const(t, "minsi", left, w->s->group_rows);
-  int in = o3_kt_op_const(t, "remui", at, group);
-  int row = o3_kt_op(t, "addi", first, o3_kt_op(t, "remui", in, rows));
-  return (place_t){
-      o3_kt_op_const(t, "muli", row, w->s->consumers * ROWS),
-      o3_kt_op_const(t, "muli", o3_kt_op(t, "divui", in, rows), w->s->columns),
-      {o3_kt_op_const(t, "divui", batch, w->g->batch[1]), o3_kt_op_const(t, "remui", batch, w->g->batch[1])}};
+static o3_gemm_place_t tile_place(writer_t *w, int tile) {
+  const o3_gemm_tiling_t tiling = {w->s->consumers * ROWS, w->s->columns, w->s->group_rows};
+  return o3_gemm_tile_place(w->t, w->g, &tiling, tile);
 }
 
 static int open_tiles(writer_t *w, o3_kt_carried_t turn[2]) {
@@ -130,7 +116,7 @@ static void load_panels(writer_t *w, const filled_t *f, int column, int k, const
   }
 }
 
-static void load_stage(writer_t *w, const place_t *at, int step, int stage) {
+static void load_stage(writer_t *w, const o3_gemm_place_t *at, int step, int stage) {
   o3_kernel_text_t *t = w->t;
   int zero = o3_kt_i32(t, 0), k = o3_kt_op_const(t, "muli", step, BLOCK_K);
   filled_t f = begin_fill(w, stage);
@@ -186,7 +172,7 @@ static void producer(writer_t *w) {
   o3_kernel_text_t *t = w->t;
   o3_kt_carried_t turn[2], inner[2];
   int next[2];
-  place_t at = tile_place(w, open_tiles(w, turn));
+  o3_gemm_place_t at = tile_place(w, open_tiles(w, turn));
   int first = w->s->split > 1 ? o3_kt_op_const(t, "muli", w->rank, w->k_blocks) : o3_kt_i32(t, 0);
   int place[3];
   if (w->g->window) window_place(w, at.row, place);
@@ -271,94 +257,36 @@ static int products(writer_t *w, const consumer_t *c, int turn[2]) {
 /* What the epilogue works on: |pieces| of 8 columns from |column|, the sums of each 4 values: the thread's
  * pair in its row, then that 8 rows below. */
 typedef struct part {
-  place_t at;
+  o3_gemm_place_t at;
   int column; /* value: the first, of D */
   int pieces;
   const int *sums;
 } part_t;
-
-static const char *mlir_type(o3_gpu_element_t element) { return o3_gpu_element_info(element)->mlir; }
 
 /* Reads behind the end are of the last row or pair. */
 static int clamped(writer_t *w, int at, int64_t size, int64_t tile, int last) {
   return size % tile ? o3_kt_op_const(w->t, "minsi", at, size - last) : at;
 }
 
-/* The place of element (row, column) in a buffer with |strides|. */
-static int element_index(writer_t *w, const int64_t *strides, const part_t *p, int row, int column) {
-  o3_kernel_text_t *t = w->t;
-  const int at[O3_GEMM_DIMS] = {p->at.batch[0], p->at.batch[1], row, column};
-  int index = o3_kt_op_const(t, "muli", column, strides[O3_GEMM_COLUMN]);
-  for (int i = 0; i < O3_GEMM_COLUMN; ++i) {
-    if (strides[i]) index = o3_kt_op(t, "addi", index, o3_kt_op_const(t, "muli", at[i], strides[i]));
-  }
-  return index;
-}
-
-static bool reads_pairs(const o3_gemm_extra_t *e) {
-  bool even = true;
-  for (int i = 0; i < O3_GEMM_COLUMN; ++i) even &= e->strides[i] % 2 == 0;
-  return even && e->strides[O3_GEMM_COLUMN] == 1;
-}
-
-/* The extra operand |number| at (row, column) and (row, column + 1). */
-static void load_extra(writer_t *w, int number, const part_t *p, int row, int column, int values[2]) {
-  o3_kernel_text_t *t = w->t;
-  const o3_gemm_extra_t *e = &w->g->extras[number];
-  const char *type = mlir_type(e->element);
-  int index = element_index(w, e->strides, p, row, column);
-  int base = o3_kt_value(t, "llvm.getelementptr %%arg%d[0] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i8", 2 + number);
-  int at = o3_kt_global(t, base, index, type);
-  if (reads_pairs(e)) {
-    int pair = o3_kt_value(t, "llvm.load %%v%d {alignment = %d : i64} : !llvm.ptr<1> -> vector<2x%s>", at,
-                           2 * o3_gpu_element_info(e->element)->bytes, type);
-    for (int i = 0; i < 2; ++i)
-      values[i] = o3_kt_value(t, "vector.extract %%v%d[%d] : %s from vector<2x%s>", pair, i, type, type);
-    return;
-  }
-  values[0] = values[1] = o3_kt_value(t, "llvm.load %%v%d : !llvm.ptr<1> -> %s", at, type);
-  if (!e->strides[O3_GEMM_COLUMN]) return;
-  int next = o3_kt_global(t, base, o3_kt_op_const(t, "addi", index, e->strides[O3_GEMM_COLUMN]), type);
-  values[1] = o3_kt_value(t, "llvm.load %%v%d : !llvm.ptr<1> -> %s", next, type);
-}
-
-static int call_epilogue(writer_t *w, int sum, int extras[][2], int which) {
-  o3_kernel_text_t *t = w->t;
-  int result = o3_kt_name(t);
-  o3_strbuf_printf(&t->out, "%%v%d = llvm.call @%s_epilogue(%%v%d", result, w->kernel->name, sum);
-  for (int i = 0; i < w->g->num_extras; ++i) o3_strbuf_printf(&t->out, ", %%v%d", extras[i][which]);
-  o3_strbuf_puts(&t->out, ") : (f32");
-  for (int i = 0; i < w->g->num_extras; ++i)
-    o3_strbuf_printf(&t->out, ", %s", mlir_type(w->g->extras[i].element));
-  o3_kt_line(t, ") -> %s", mlir_type(w->g->out));
-  return result;
-}
-
-/* What the epilogue of a pair reads. */
-typedef struct pair_extras {
-  int values[O3_GEMM_MAX_EXTRAS][2];
-} pair_extras_t;
-
 /* For the thread's pair of D in its row (half 0) or 8 rows below (1). */
 static void load_pair(writer_t *w, const consumer_t *c, const part_t *p, int piece, int half,
-                      pair_extras_t *extras) {
+                      o3_gemm_pair_extras_t *extras) {
   o3_kernel_text_t *t = w->t;
   if (!w->g->num_extras) return;
   int row = o3_kt_op(t, "addi", p->at.row, o3_kt_op_const(t, "addi", c->row, half * 8));
   int column = o3_kt_op(t, "addi", p->column, o3_kt_op_const(t, "addi", c->pair, piece * 8));
   row = clamped(w, row, w->g->m, w->s->consumers * ROWS, 1);
   column = clamped(w, column, w->g->n, w->s->columns, 2);
-  for (int i = 0; i < w->g->num_extras; ++i) load_extra(w, i, p, row, column, extras->values[i]);
+  o3_gemm_load_extras(t, w->g, (int[]){p->at.batch[0], p->at.batch[1], row, column}, extras);
 }
 
 /* The pair, as vector<2 x out>. */
-static int finish_pair(writer_t *w, const part_t *p, int piece, int half, pair_extras_t *extras) {
+static int finish_pair(writer_t *w, const part_t *p, int piece, int half, o3_gemm_pair_extras_t *extras) {
   o3_kernel_text_t *t = w->t;
   int values[2];
-  for (int i = 0; i < 2; ++i)
-    values[i] = call_epilogue(w, p->sums[4 * piece + 2 * half + i], extras->values, i);
+  o3_gemm_finish_pair(t, w->g, w->kernel->name, &p->sums[4 * piece + 2 * half], extras, values);
   return o3_kt_value(t, "vector.from_elements %%v%d, %%v%d : vector<2x%s>", values[0], values[1],
-                     mlir_type(w->g->out));
+                     o3_gemm_type(w->g->out));
 }
 
 /* ---- Consumers: stores ---- */
@@ -374,19 +302,19 @@ static void store_pair(writer_t *w, const consumer_t *c, const part_t *p, int pi
     o3_kt_if(t, o3_kt_value(t, "arith.andi %%v%d, %%v%d : i1", in_row, in_column));
   }
   const int64_t strides[O3_GEMM_DIMS] = {w->g->d_batch[0], w->g->d_batch[1], w->g->d_pitch, 1};
-  int index = element_index(w, strides, p, row, column);
+  int index = o3_gemm_element_index(t, strides, (int[]){p->at.batch[0], p->at.batch[1], row, column});
   int base = o3_kt_value(t, "llvm.getelementptr %%arg%d[0] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i8",
                          2 + w->g->num_extras);
   o3_kt_line(t, "llvm.store %%v%d, %%v%d {alignment = %d : i64} : vector<2x%s>, !llvm.ptr<1>", pair,
-             o3_kt_global(t, base, index, mlir_type(w->g->out)), 2 * o3_gpu_element_info(w->g->out)->bytes,
-             mlir_type(w->g->out));
+             o3_kt_global(t, base, index, o3_gemm_type(w->g->out)), 2 * o3_gpu_element_info(w->g->out)->bytes,
+             o3_gemm_type(w->g->out));
   if (ragged) o3_kt_end(t);
 }
 
 static void store_part(writer_t *w, const consumer_t *c, const part_t *p) {
   for (int piece = 0; piece < p->pieces; ++piece) {
     for (int half = 0; half < 2; ++half) {
-      pair_extras_t extras;
+      o3_gemm_pair_extras_t extras;
       load_pair(w, c, p, piece, half, &extras);
       store_pair(w, c, p, piece, half, finish_pair(w, p, piece, half, &extras));
     }
@@ -408,17 +336,19 @@ static int staged_row(writer_t *w, const consumer_t *c, int staging, int piece) 
 /* A panel of 64 columns: 8 pieces in two halves. */
 enum { PANEL_PAIRS = 16 };
 
-static void load_panel(writer_t *w, const consumer_t *c, const part_t *p, int panel, pair_extras_t *extras) {
+static void load_panel(writer_t *w, const consumer_t *c, const part_t *p, int panel,
+                       o3_gemm_pair_extras_t *extras) {
   for (int i = 0; i < PANEL_PAIRS; ++i) load_pair(w, c, p, panel * 8 + i / 2, i % 2, &extras[i]);
 }
 
 /* Through shared memory, of which there are two buffers. */
-static void store_panel(writer_t *w, const consumer_t *c, const part_t *p, int panel, pair_extras_t *extras) {
+static void store_panel(writer_t *w, const consumer_t *c, const part_t *p, int panel,
+                        o3_gemm_pair_extras_t *extras) {
   o3_kernel_text_t *t = w->t;
   int words[PANEL_PAIRS], staging = o3_kt_shared(t, c->staging, o3_kt_i32(t, panel % 2 * STAGING_BYTES));
   for (int i = 0; i < PANEL_PAIRS; ++i) {
     int pair = finish_pair(w, p, panel * 8 + i / 2, i % 2, &extras[i]);
-    words[i] = o3_kt_value(t, "llvm.bitcast %%v%d : vector<2x%s> to i32", pair, mlir_type(w->g->out));
+    words[i] = o3_kt_value(t, "llvm.bitcast %%v%d : vector<2x%s> to i32", pair, o3_gemm_type(w->g->out));
   }
   int panels = p->pieces / 8, running = panel == 0 && panels % 2 ? 0 : 1; /* that do not read this buffer */
   o3_kt_if(t, c->leader);
@@ -446,8 +376,9 @@ static void store_panel(writer_t *w, const consumer_t *c, const part_t *p, int p
 }
 
 /* What the next panel's epilogue reads is asked for before a panel is stored; |extras|: the first one's. */
-static void store_panels(writer_t *w, const consumer_t *c, const part_t *p, const pair_extras_t *extras) {
-  pair_extras_t now[PANEL_PAIRS], next[PANEL_PAIRS];
+static void store_panels(writer_t *w, const consumer_t *c, const part_t *p,
+                         const o3_gemm_pair_extras_t *extras) {
+  o3_gemm_pair_extras_t now[PANEL_PAIRS], next[PANEL_PAIRS];
   int panels = p->pieces / 8;
   memcpy(now, extras, sizeof(now));
   for (int panel = 0; panel < panels; ++panel) {
@@ -503,7 +434,7 @@ static void gather_sums(writer_t *w, const consumer_t *c, int piece, int four[4]
 }
 
 /* Each block of the cluster finishes a part of the columns. */
-static void finish_shared(writer_t *w, const consumer_t *c, const place_t *at, int sums) {
+static void finish_shared(writer_t *w, const consumer_t *c, const o3_gemm_place_t *at, int sums) {
   o3_kernel_text_t *t = w->t;
   int values[MAX_COLUMNS / 2], pieces = w->s->columns / 8 / w->s->split;
   leave_sums(w, c, sums);
@@ -517,9 +448,9 @@ static void finish_shared(writer_t *w, const consumer_t *c, const place_t *at, i
 
 /* A tile that this block alone sums: what the first panel's epilogue reads is asked for before the products.
  */
-static void own_tile(writer_t *w, const consumer_t *c, const place_t *at, int stage[2]) {
+static void own_tile(writer_t *w, const consumer_t *c, const o3_gemm_place_t *at, int stage[2]) {
   int values[MAX_COLUMNS / 2] = {0}, count = w->s->columns / 2;
-  pair_extras_t extras[PANEL_PAIRS] = {0};
+  o3_gemm_pair_extras_t extras[PANEL_PAIRS] = {0};
   const part_t part = {*at, at->column, count / 4, values};
   if (w->s->store_by_tensor) load_panel(w, c, &part, 0, extras);
   int sums = products(w, c, stage);
@@ -560,7 +491,7 @@ static void consumer(writer_t *w) {
   o3_kt_carried_t turn[2];
   consumer_t c = begin_consumer(w);
   int tile = open_tiles(w, turn), stage[2] = {turn[0].value, turn[1].value};
-  place_t at = tile_place(w, tile);
+  o3_gemm_place_t at = tile_place(w, tile);
   if (w->s->split > 1)
     finish_shared(w, &c, &at, products(w, &c, stage));
   else
@@ -698,29 +629,11 @@ static void add_arguments(const o3_gemm_t *g, const o3_gemm_schedule_t *s, o3_gp
   }
 }
 
-static void write_epilogue(writer_t *w) {
-  o3_kernel_text_t *t = w->t;
-  const char *out = mlir_type(w->g->out);
-  int sum = o3_kt_name(t), extras[O3_GEMM_MAX_EXTRAS], result = sum;
-  o3_strbuf_printf(&t->out, "llvm.func internal @%s_epilogue(%%v%d: f32", w->kernel->name, sum);
-  for (int i = 0; i < w->g->num_extras; ++i) {
-    extras[i] = o3_kt_name(t);
-    o3_strbuf_printf(&t->out, ", %%v%d: %s", extras[i], mlir_type(w->g->extras[i].element));
-  }
-  o3_kt_line(t, ") -> %s attributes {always_inline} {", out);
-  if (w->g->epilogue) {
-    result = w->g->epilogue(t, w->g->epilogue_context, sum, extras);
-  } else if (w->g->out != O3_GPU_F32) {
-    result = o3_kt_value(t, "arith.truncf %%v%d : f32 to %s", sum, out);
-  }
-  o3_kt_line(t, "llvm.return %%v%d : %s\n}", result, out);
-}
-
 static void write_module(o3_kernel_text_t *t, void *context) {
   writer_t *w = context;
   w->t = t;
   o3_kt_begin_module(t);
-  write_epilogue(w);
+  o3_gemm_write_epilogue(t, w->g, w->kernel->name);
   o3_kt_begin_kernel(t, w->kernel, w->s->blocks);
   body(w);
   o3_kt_end_kernel(t);
@@ -786,7 +699,7 @@ o3_status_t o3_gemm_build(const o3_gemm_t *gemm, const o3_gemm_schedule_t *sched
   w.k_blocks = ceil_div(o3_gemm_steps(gemm), schedule->split);
   set_launch(&w, multiprocessors, kernel);
   add_arguments(gemm, schedule, kernel);
-  snprintf(stem, sizeof(stem), "o3k_%s_%s_%dx%dx%d__sm90a", mlir_type(gemm->element),
+  snprintf(stem, sizeof(stem), "o3k_%s_%s_%dx%dx%d__sm90a", o3_gemm_type(gemm->element),
            gemm->window ? "conv" : "gemm", schedule->consumers * ROWS, schedule->columns, BLOCK_K);
   return o3_kt_write(kernel, stem, write_module, &w);
 }

@@ -5,6 +5,7 @@
  *       scf.for keys by 128, those blocks of which a mask hides all left out (attention_mask.h)
  *         tile = Q K^T                           o3k_f32_gemm_block
  *         scale, masks                           the loops of the ops, on the tile
+ *         greatest of the rows                   with the last of these ops, or o3k_f32_softmax_greatest
  *         tile = exp(tile - greatest), ...       o3k_f32_softmax_block
  *         Y += tile V                            o3k_f32_gemm_block
  *       Y /= sums
@@ -24,6 +25,7 @@
 #include "target/cpu/cpu_ir.h"
 #include "target/cpu/gemm_product.h"
 #include "target/cpu/gemm_text.h"
+#include "target/cpu/softmax_side.h"
 #include "target/cpu/softmax_text.h"
 
 enum { MAX_SIDES = 4, UNKNOWN_KEYS = 256, UNKNOWN_WIDTH = 64 };
@@ -42,7 +44,7 @@ typedef struct attention {
   o3_attention_mask_t mask;
   int64_t queries; /* of a task */
   /* A task's: */
-  MlirValue tile, greatest, sums; /* memref on the stack; flat ones */
+  MlirValue tile, greatest, sums, here; /* memref on the stack; flat ones, the last the block's greatest */
   MlirValue around[O3_IR_MAX_RANK], row_lower, row_upper, keys, width;
   /* A block's: */
   MlirValue key_lower, key_upper;
@@ -168,6 +170,7 @@ static void build_tile(attention_t *self, o3_builder_t *b, int num_buffers, cons
   self->tile = alloca_of(b, c->num_terms, sizes);
   self->greatest = flat_of(b, alloca_of(b, 1, &self->queries));
   self->sums = flat_of(b, alloca_of(b, 1, &self->queries));
+  self->here = flat_of(b, alloca_of(b, 1, &self->queries));
   for (int i = 0; i < num_buffers; ++i)
     mlirValueReplaceAllUsesOfWith(mlirOperationGetResult(buffers[i], 0), self->tile);
 }
@@ -213,15 +216,14 @@ static void build_scores(attention_t *self, o3_builder_t *b) {
   a[O3_GEMM_M_HI] = self->row_upper;
   a[O3_GEMM_N_LO] = self->key_lower;
   a[O3_GEMM_N_HI] = self->key_upper;
-  MlirValue rows = o3_build2(b, "arith.subi", self->row_upper, self->row_lower);
-  MlirValue count = o3_build2(b, "arith.muli", rows, o3_build_index(b, self->shape.columns));
-  o3_gemm_call(b, O3_SOFTMAX_CLEAR, O3_VALUES(self->scores.c->flat, zero, count));
+  a[O3_GEMM_FRESH] = o3_build_index(b, 1);
   o3_gemm_call(b, self->block, O3_GEMM_ARGUMENTS, a);
 }
 
 typedef struct side_loop {
   attention_t *self;
   o3_gemm_side_t *side;
+  bool is_last; /* with the greatest of each row */
 } side_loop_t;
 
 /* The side's dims at |row| of the task. */
@@ -242,11 +244,19 @@ static o3_status_t side_row(o3_builder_t *b, void *context, MlirValue row, const
   o3_loops_frame_t frame = {
       .ranged = loop->side->dims[p->columns.at[0]], .lower = self->key_lower, .upper = self->key_upper};
   place_side(self, b, loop->side, row, &frame);
-  return o3_loops_build(&loop->side->nest, b, &frame);
+  if (!loop->is_last) return o3_loops_build(&loop->side->nest, b, &frame);
+  const o3_softmax_side_row_t at = {.lanes = self->shape.lanes,
+                                    .ivs = frame.ivs,
+                                    .lower = self->key_lower,
+                                    .upper = self->key_upper,
+                                    .greatest = self->here,
+                                    .place = o3_build2(b, "arith.subi", row, self->row_lower)};
+  return o3_softmax_side_build(p, loop->side, b, &at);
 }
 
-static o3_status_t build_side(attention_t *self, o3_builder_t *b, o3_gemm_side_t *side, MlirValue offset) {
-  side_loop_t context = {self, side};
+static o3_status_t build_side(attention_t *self, o3_builder_t *b, o3_gemm_side_t *side, MlirValue offset,
+                              bool is_last) {
+  side_loop_t context = {self, side, is_last};
   move_tile(self, &side->nest, offset);
   o3_for_t rows = {.lower = self->row_lower,
                    .upper = self->row_upper,
@@ -279,13 +289,15 @@ static MlirValue row_count(const attention_t *self, o3_builder_t *b) {
   return o3_build2(b, "arith.subi", self->row_upper, self->row_lower);
 }
 
-static void build_softmax(const attention_t *self, o3_builder_t *b, MlirValue columns) {
-  MlirValue at, row, zero = o3_build_index(b, 0);
+static void build_softmax(const attention_t *self, o3_builder_t *b, MlirValue columns, bool has_greatest) {
+  MlirValue at, row, zero = o3_build_index(b, 0), step = o3_build_index(b, self->shape.columns);
+  MlirValue tile = self->scores.c->flat, rows = row_count(self, b);
   result_place(self, b, &at, &row);
-  o3_gemm_call(
-      b, O3_SOFTMAX_BLOCK,
-      O3_VALUES(self->scores.c->flat, zero, o3_build_index(b, self->shape.columns), self->greatest, zero,
-                self->sums, zero, self->mixed.c->flat, at, row, row_count(self, b), columns, self->width));
+  if (!has_greatest)
+    o3_gemm_call(b, O3_SOFTMAX_GREATEST, O3_VALUES(tile, zero, step, self->here, zero, rows, columns));
+  o3_gemm_call(b, O3_SOFTMAX_BLOCK,
+               O3_VALUES(tile, zero, step, self->here, zero, self->greatest, zero, self->sums, zero,
+                         self->mixed.c->flat, at, row, rows, columns, self->width));
 }
 
 typedef struct mixed_loop {
@@ -323,8 +335,11 @@ static o3_status_t build_seen(o3_builder_t *b, void *context, MlirValue *yields)
   (void)yields;
   move_tile(self, &self->score_nest, offset);
   build_scores(self, b);
-  for (int i = 0; i < self->num_sides; ++i) O3_TRY(build_side(self, b, &self->sides[i], offset));
-  build_softmax(self, b, count);
+  bool has_greatest =
+      self->num_sides && o3_softmax_side_fits(&self->scores, &self->sides[self->num_sides - 1]);
+  for (int i = 0; i < self->num_sides; ++i)
+    O3_TRY(build_side(self, b, &self->sides[i], offset, has_greatest && i + 1 == self->num_sides));
+  build_softmax(self, b, count, has_greatest);
   mixed_loop_t loop = {self, count};
   o3_for_t columns = {.lower = o3_build_index(b, 0),
                       .upper = self->width,

@@ -62,7 +62,6 @@ const char *o3_blocked_read_side(const o3_blocked_t *product, MlirOperation op, 
 /* Of |count| ops of the product's kernel: one that does not fit is an error. */
 o3_status_t o3_blocked_read_sides(const o3_blocked_t *product, int count, const MlirOperation *ops,
                                   o3_blocked_side_t *sides) O3_MUST_USE;
-bool o3_blocked_is_zero(const o3_blocked_side_t *side);
 
 /* What the sums start at by the ops that write it: O3_TILE_ZERO, O3_TILE_BIAS, a copy of the lanes of one
  * input that is the same for all pixels, which |bias| is then, or O3_TILE_OLD, what the ops have written. */

@@ -14,12 +14,6 @@ static bool is_bias(const o3_blocked_t *p, const o3_nest_operand_t *input, const
   return fits;
 }
 
-bool o3_blocked_is_zero(const o3_blocked_side_t *side) {
-  MlirOperation def = o3_value_def(mlirOperationGetOperand(mlirBlockGetTerminator(side->nest.body), 0));
-  return !mlirOperationIsNull(def) && o3_op_is(def, "arith.constant") &&
-         mlirFloatAttrGetValueDouble(o3_op_attr(def, "value")) == 0;
-}
-
 o3_status_t o3_blocked_read_sides(const o3_blocked_t *p, int count, const MlirOperation *ops,
                                   o3_blocked_side_t *sides) {
   for (int i = 0; i < count; ++i) {
@@ -35,7 +29,7 @@ int o3_blocked_read_start(const o3_blocked_t *p, int count, const o3_blocked_sid
   if (count != 1) return O3_TILE_OLD;
   const o3_nest_t *nest = &before[0].nest;
   MlirValue yielded = mlirOperationGetOperand(mlirBlockGetTerminator(nest->body), 0);
-  if (o3_blocked_is_zero(before)) return O3_TILE_ZERO;
+  if (o3_nest_is_zero(nest)) return O3_TILE_ZERO;
   bool copy = nest->num_inputs == 1 && mlirValueEqual(yielded, mlirBlockGetArgument(nest->body, 0));
   if (!copy || !is_bias(p, &nest->operands[0], before[0].dims)) return O3_TILE_OLD;
   *bias = &nest->operands[0];

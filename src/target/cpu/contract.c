@@ -126,7 +126,9 @@ static o3_status_t build_product(const o3_gemm_product_t *p, o3_builder_t *b, co
                    .row_upper = operands[O3_GEMM_M_HI],
                    .column_lower = operands[O3_GEMM_N_LO],
                    .column_upper = operands[O3_GEMM_N_HI]};
-  O3_TRY(build_sides(&whole, &in, sides->num_before, sides->before));
+  bool fresh = sides->num_before == 1 && o3_nest_is_zero(&sides->before[0].nest);
+  operands[O3_GEMM_FRESH] = o3_build_index(&in, fresh);
+  if (!fresh) O3_TRY(build_sides(&whole, &in, sides->num_before, sides->before));
   o3_gemm_block_name(shape, name);
   o3_gemm_call(&in, name, O3_GEMM_ARGUMENTS, operands);
   return build_sides(&whole, &in, sides->num_after, sides->after);

@@ -200,7 +200,8 @@ void o3_gemm_arguments(const o3_gemm_product_t *p, o3_builder_t *b, const MlirVa
                            [O3_GEMM_N0] = size_from_end(p, b, &p->columns, 0),
                            [O3_GEMM_NB1] = step_from_end(p, b, &p->columns, 1),
                            [O3_GEMM_NB0] = step_from_end(p, b, &p->columns, 0),
-                           [O3_GEMM_DEPTH] = o3_gemm_size(p, b, &p->depth)};
+                           [O3_GEMM_DEPTH] = o3_gemm_size(p, b, &p->depth),
+                           [O3_GEMM_FRESH] = o3_build_index(b, 0)};
   memcpy(arguments, all, sizeof(all));
 }
 

@@ -72,6 +72,7 @@ typedef enum o3_gemm_argument {
   O3_GEMM_NB1,
   O3_GEMM_NB0,
   O3_GEMM_DEPTH,
+  O3_GEMM_FRESH,
   O3_GEMM_ARGUMENTS
 } o3_gemm_argument_t;
 

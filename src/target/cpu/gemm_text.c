@@ -96,6 +96,42 @@ static void kernel_load(o3_strbuf_t *t, const o3_gemm_shape_t *s, bool masked) {
   }
 }
 
+static void yield_start(o3_strbuf_t *t, const o3_gemm_shape_t *s, const char *prefix) {
+  o3_strbuf_puts(t, "    scf.yield ");
+  list_values(t, s, prefix);
+  o3_strbuf_puts(t, " : ");
+  list_types(t, s);
+  o3_strbuf_puts(t, "\n");
+}
+
+static void open_start(o3_strbuf_t *t, const o3_gemm_shape_t *s, const char *name, const char *condition) {
+  o3_strbuf_printf(t, "  %%%s:%d = scf.if %%%s -> (", name, s->rows * s->vectors, condition);
+  list_types(t, s);
+  o3_strbuf_puts(t, ") {\n");
+}
+
+/* %init: what the sums start at. */
+static void kernel_start(o3_strbuf_t *t, const o3_gemm_shape_t *s) {
+  int count = s->rows * s->vectors;
+  open_start(t, s, "init", "fresh");
+  for (int i = 0; i < count; ++i)
+    o3_strbuf_printf(t, "    %%z_%d = arith.constant dense<0.0> : vector<%dx%s>\n", i, s->lanes, s->type);
+  yield_start(t, s, "z");
+  o3_strbuf_puts(t, "  } else {\n");
+  open_start(t, s, "old", "full");
+  kernel_load(t, s, false);
+  yield_start(t, s, "f");
+  o3_strbuf_puts(t, "  } else {\n");
+  kernel_masks(t, s, "l");
+  kernel_load(t, s, true);
+  yield_start(t, s, "t");
+  o3_strbuf_puts(t, "  }\n    scf.yield ");
+  for (int i = 0; i < count; ++i) o3_strbuf_printf(t, "%s%%old#%d", i ? ", " : "", i);
+  o3_strbuf_puts(t, " : ");
+  list_types(t, s);
+  o3_strbuf_puts(t, "\n  }\n");
+}
+
 static void kernel_store(o3_strbuf_t *t, const o3_gemm_shape_t *s, bool masked) {
   for (int at = 0; at < s->rows * s->vectors; ++at) {
     int i = at / s->vectors, j = at % s->vectors;
@@ -160,7 +196,8 @@ static void kernel(o3_strbuf_t *t, const o3_gemm_shape_t *s, const char *name, b
       t,
       "func.func private @%s(%%A: memref<?x%s>, %%a_offset: index, %%a_row: index, %%a_step: index,\n"
       "    %%B: memref<?x%s>, %%b_offset: index, %%C: memref<?x%s>, %%c_offset: index, %%c_row: index,\n"
-      "    %%depth: index, %%rows: index, %%cols: index) attributes {passthrough = [\"noinline\"]} {\n"
+      "    %%depth: index, %%rows: index, %%cols: index, %%fresh: i1) attributes {passthrough = "
+      "[\"alwaysinline\"]} {\n"
       "  %%c0 = arith.constant 0 : index\n  %%c1 = arith.constant 1 : index\n"
       "  %%a_depth = %s\n"
       "  %%zero = arith.constant dense<0.0> : vector<%dx%s>\n"
@@ -172,22 +209,7 @@ static void kernel(o3_strbuf_t *t, const o3_gemm_shape_t *s, const char *name, b
       unit_depth ? "arith.constant 1 : index" : "arith.addi %a_step, %c0 : index", s->lanes, s->type, s->rows,
       s->lanes * s->vectors);
   kernel_rows(t, s);
-  o3_strbuf_printf(t, "  %%init:%d = scf.if %%full -> (", s->rows * s->vectors);
-  list_types(t, s);
-  o3_strbuf_puts(t, ") {\n");
-  kernel_load(t, s, false);
-  o3_strbuf_puts(t, "    scf.yield ");
-  list_values(t, s, "f");
-  o3_strbuf_puts(t, " : ");
-  list_types(t, s);
-  o3_strbuf_puts(t, "\n  } else {\n");
-  kernel_masks(t, s, "l");
-  kernel_load(t, s, true);
-  o3_strbuf_puts(t, "    scf.yield ");
-  list_values(t, s, "t");
-  o3_strbuf_puts(t, " : ");
-  list_types(t, s);
-  o3_strbuf_puts(t, "\n  }\n");
+  kernel_start(t, s);
   kernel_loop(t, s);
   o3_strbuf_puts(t, "  scf.if %full {\n");
   kernel_store(t, s, false);
@@ -208,7 +230,8 @@ static const char BLOCK[] =
     "    %B: memref<?x$T>, %b_offset: index, %C: memref<?x$T>, %c_offset: index, %c_row: index,\n"
     "    %m_lo: index, %m_hi: index, %n_lo: index, %n_hi: index,\n"
     "    %k1: index, %k0: index, %kb2: index, %kb1: index, %kb0: index,\n"
-    "    %n0: index, %nb1: index, %nb0: index, %depth: index) attributes {passthrough = [\"noinline\"]} {\n"
+    "    %n0: index, %nb1: index, %nb0: index, %depth: index, %fresh: index)\n"
+    "    attributes {passthrough = [\"noinline\"]} {\n"
     "  %c0 = arith.constant 0 : index\n"
     "  %c1 = arith.constant 1 : index\n"
     "  %L = arith.constant $L : index\n"
@@ -231,6 +254,10 @@ static const char BLOCK[] =
     "  %ascending = arith.andi %unit_step, %any_lines : i1\n"
     "  %k_unit = arith.cmpi eq, %kb0, %c1 : index\n"
     "  %k_line = arith.cmpi ule, %depth, %k0 : index\n"
+    "  %starts = arith.cmpi ne, %fresh, %c0 : index\n"
+    "  %k_end = arith.maxui %depth, %c1 : index\n"
+    "  %k0_some = arith.maxui %k0, %c1 : index\n"
+    "  %k1_some = arith.maxui %k1, %c1 : index\n"
     "  %k_consecutive = arith.andi %k_unit, %k_line : i1\n"
     "  %n_i1 = arith.divui %n_lo, %n0 : index\n"
     "  %n_i0 = arith.remui %n_lo, %n0 : index\n"
@@ -251,13 +278,15 @@ static const char BLOCK[] =
     "    %x0 = arith.select %more, %w0, %i0 : index\n"
     "    scf.yield %x1, %x0 : index, index\n"
     "  }\n"
-    "  scf.for %k_lo = %c0 to %depth step %K {\n"
+    "  scf.for %k_lo = %c0 to %k_end step %K {\n"
+    "    %k_first = arith.cmpi eq, %k_lo, %c0 : index\n"
+    "    %new = arith.andi %starts, %k_first : i1\n"
     "    %k_left = arith.subi %depth, %k_lo : index\n"
     "    %k_count = arith.minui %k_left, %K : index\n"
-    "    %k_q = arith.divui %k_lo, %k0 : index\n"
-    "    %k_i0 = arith.remui %k_lo, %k0 : index\n"
-    "    %k_i2 = arith.divui %k_q, %k1 : index\n"
-    "    %k_i1 = arith.remui %k_q, %k1 : index\n"
+    "    %k_q = arith.divui %k_lo, %k0_some : index\n"
+    "    %k_i0 = arith.remui %k_lo, %k0_some : index\n"
+    "    %k_i2 = arith.divui %k_q, %k1_some : index\n"
+    "    %k_i1 = arith.remui %k_q, %k1_some : index\n"
     "    scf.for %j = %c0 to %k_count step %c1 iter_args(%i2 = %k_i2, %i1 = %k_i1, %i0 = %k_i0)\n"
     "        -> (index, index, index) {\n"
     "      %o2 = arith.muli %i2, %kb2 : index\n"
@@ -344,11 +373,11 @@ static const char BLOCK[] =
     "        scf.if %unit {\n"
     "          func.call @$G(%A, %a_tile, %a_row, %a_depth, %pack, %b_tile, %C, %c_tile, "
     "%c_row,\n"
-    "              %k_count, %rows, %cols) : ($A) -> ()\n"
+    "              %k_count, %rows, %cols, %new) : ($A) -> ()\n"
     "        } else {\n"
     "          func.call @$H(%A, %a_tile, %a_row, %a_depth, %pack, %b_tile, %C, "
     "%c_tile,\n"
-    "              %c_row, %k_count, %rows, %cols) : ($A) -> ()\n"
+    "              %c_row, %k_count, %rows, %cols, %new) : ($A) -> ()\n"
     "        }\n"
     "      }\n"
     "    }\n"
@@ -359,7 +388,7 @@ static const char BLOCK[] =
 static void put_argument_types(o3_strbuf_t *t, const o3_gemm_shape_t *s) {
   o3_strbuf_printf(t,
                    "memref<?x%s>, index, index, index, memref<?x%s>, index, memref<?x%s>, index, index, "
-                   "index, index, index",
+                   "index, index, index, i1",
                    s->type, s->type, s->type);
 }
 

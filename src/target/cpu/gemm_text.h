@@ -21,7 +21,8 @@ o3_gemm_shape_t o3_gemm_shape(const o3_schedule_packed_t *schedule, int bits);
  * memref<?xT>, b_offset                      B[k, n] = B[b_offset + k's offset + n's offset] C: memref<?xT>,
  * c_offset, c_row               C[m, n] = C[c_offset + m * c_row + n] m_lo, m_hi, n_lo, n_hi the block k1, k0
  * sizes; kb2, kb1, kb0 steps in B        k = (i2 * k1 + i1) * k0 + i0 n0 size; nb1, nb0 steps in B n = i1 *
- * n0 + i0 depth                                         number of k n_hi - n_lo must be at most |columns|. */
+ * n0 + i0 depth                                         number of k n_hi - n_lo must be at most |columns|.
+ * fresh: 1 where the sums start at zero, whatever C has, 0 where they are added to it. */
 enum { O3_GEMM_NAME = 96 };
 void o3_gemm_block_name(const o3_gemm_shape_t *shape, char name[O3_GEMM_NAME]);
 

@@ -78,6 +78,9 @@ bool o3_nest_walks_as_one(const o3_nest_operand_t *operand, int outer, int inner
 /* Whether the operand's address depends on |dim|. */
 bool o3_nest_uses(const o3_nest_operand_t *operand, int dim);
 
+/* Whether the body yields zero, whatever it reads. */
+bool o3_nest_is_zero(const o3_nest_t *nest);
+
 /* Clones the body with |arguments| for its block arguments and |ivs| for linalg.index; gives what it yields.
  */
 o3_status_t o3_nest_clone_body(const o3_nest_t *nest, o3_builder_t *builder, const MlirValue *arguments,

@@ -219,7 +219,7 @@ static o3_status_t read_sides(emitter_t *self, const o3_product_kernel_t *kernel
   static _Thread_local o3_blocked_side_t before;
   if (kernel->num_before != 1) return o3_product_cannot_take(kernel->product, "its sums start at nothing");
   const char *why = o3_blocked_read_side(self->product, kernel->before[0], &before);
-  if (!why && !o3_blocked_is_zero(&before)) why = "sums of compressed rows of a matrix start at zero";
+  if (!why && !o3_nest_is_zero(&before.nest)) why = "sums of compressed rows of a matrix start at zero";
   if (why) return o3_product_cannot_take(kernel->before[0], why);
   return o3_blocked_read_sides(self->product, kernel->num_after, kernel->after, self->after);
 }

@@ -275,7 +275,7 @@ static o3_status_t build(emitter_t *self, o3_builder_t *b) {
 static o3_status_t read_before(emitter_t *self, MlirOperation op) {
   const char *why = o3_blocked_read_side(self->product, op, &self->before);
   if (why) return o3_product_cannot_take(op, why);
-  if (o3_blocked_is_zero(&self->before)) return NULL;
+  if (o3_nest_is_zero(&self->before.nest)) return NULL;
   const o3_nest_t *nest = &self->before.nest;
   MlirValue yielded = mlirOperationGetOperand(mlirBlockGetTerminator(nest->body), 0);
   bool copies = nest->num_inputs == 1 && mlirValueEqual(yielded, mlirBlockGetArgument(nest->body, 0)) &&

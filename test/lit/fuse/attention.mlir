@@ -18,9 +18,12 @@
 // LOOPS: memref.alloca() {{.*}} : memref<1x1x64x128xf32>
 // LOOPS: call @o3k_f32_softmax_begin
 // LOOPS: scf.for
-// LOOPS: call @o3k_f32_clear
 // LOOPS: call @o3k_f32_gemm_block
-// LOOPS: arith.addf
+// LOOPS: vector.load
+// LOOPS: arith.addf {{.*}} : vector<{{[0-9]+}}xf32>
+// LOOPS: vector.maskedstore
+// LOOPS: vector.reduction <maxnumf>
+// LOOPS-NOT: call @o3k_f32_softmax_greatest
 // LOOPS: call @o3k_f32_softmax_block
 // LOOPS: scf.for
 // LOOPS: call @o3k_f32_gemm_block

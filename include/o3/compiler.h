@@ -42,7 +42,8 @@ typedef struct o3_compile_options {
                          the latter two. Default: the model's base name in the current folder, with the ending
                          that fits what is asked for: .so, or .mlir for |emit| and |stop_after| */
   const char *target; /* "cpu", the default, is this machine; see o3_compile_target */
-  const char *hardware;  /* path of a hardware file, o3_compile_hardware shows one: the CPU to schedule for */
+  const char
+      *hardware; /* path of a hardware file, o3_compile_hardware shows one: the CPU or GPU to schedule for */
   int32_t opt_level;     /* 0..3 */
   const char *precision; /* "fp32" (default), or for GPU targets "fp16" or "bf16": products and data in memory
                             in that type, sensitive ops and all arithmetic between in float32 */
@@ -120,7 +121,8 @@ const char *o3_compile_stage(int32_t index, const char **summary);
 const char *o3_compile_target(int32_t index, const char **summary);
 
 /* What is known of the machine of target |name| (NULL: "cpu"), as a hardware file (JSON), to be free()'d.
- * NULL: no CPU target has the name, or memory is out. */
+ * NULL: no target of one machine has the name ("x86-64" is of several, and "gpu" needs a card), or memory
+ * is out. */
 char *o3_compile_hardware(const char *name);
 /* The same of this machine ("cpu"), with fma_ports and memory_gbps, which are otherwise known by the
  * processor's name or assumed, measured in about a second. */

@@ -50,6 +50,12 @@ static o3_status_t make_dump_dir(const char *path) {
   return o3_status_create(O3_STATUS_IO, "cannot make the folder '%s' for dumps: %s", path, strerror(errno));
 }
 
+static o3_status_t read_hardware(compilation_t *c) {
+  const o3_target_t *target = c->plan.target;
+  O3_TRY(o3_hardware_read(c->plan.options->hardware, c->arena, &c->machine));
+  return target->adapt ? target->adapt(c->arena, &c->machine) : NULL;
+}
+
 static o3_status_t set_up(compilation_t *c, const o3_compile_options_t *options) {
   O3_TRY(o3_plan_make(c->arena, options, &c->plan));
   O3_TRY(make_dump_dir(options->dump_dir));
@@ -57,7 +63,7 @@ static o3_status_t set_up(compilation_t *c, const o3_compile_options_t *options)
   O3_TRY(o3_context_create(&c->context));
   O3_TRY(o3_weights_create(c->context, &c->weights));
   O3_TRY(c->plan.target->machine(c->arena, &c->machine));
-  if (options->hardware) O3_TRY(o3_hardware_read(options->hardware, &c->machine));
+  if (options->hardware) O3_TRY(read_hardware(c));
   c->env = (o3_pass_env_t){.context = c->context,
                            .arena = c->arena,
                            .weights = c->weights,

@@ -200,14 +200,11 @@ static o3_status_t plan_precision(o3_plan_t *plan) {
                           name, plan->target->name);
 }
 
-/* A hardware file is of one CPU. */
+/* A hardware file is of one CPU or GPU. */
 static o3_status_t check_hardware(const o3_target_t *target) {
-  char *text = o3_compile_hardware(target->name);
-  bool takes = text != NULL;
-  free(text);
-  return takes ? NULL
-               : o3_status_create(O3_STATUS_INVALID_ARGUMENT,
-                                  "target '%s' takes no hardware file: it is not one CPU", target->name);
+  if (!target->codes) return NULL;
+  return o3_status_create(O3_STATUS_INVALID_ARGUMENT, "target '%s' takes no hardware file: it is not one CPU",
+                          target->name);
 }
 
 static o3_status_t plan_target(o3_plan_t *plan) {
@@ -292,7 +289,7 @@ static char *print_hardware(const char *name, bool measured) {
   o3_status_t status = o3_target_find(name ? name : o3_target_at(0)->name, &target);
   if (!status) status = target->machine(arena, &machine);
   if (!status && measured) status = o3_hardware_measure(&machine);
-  if (!status && !machine.gpu && !target->codes) text = o3_hardware_print(&machine);
+  if (!status && !target->codes) text = o3_hardware_print(&machine);
   o3_status_destroy(status);
   o3_arena_destroy(arena);
   return text;

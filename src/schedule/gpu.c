@@ -4,21 +4,22 @@
 #include <string.h>
 
 static const o3_gpu_t GPUS[] = {
-#define O3_GPU(id, title, card, capability, version, kinds, sms, threads, block_kib, sm_kib, l2_mib, gbps, \
-               fp32, fp16)                                                                                 \
-  {.name = title,                                                                                          \
-   .summary = "NVIDIA GPU like " card,                                                                     \
-   .sm = capability,                                                                                       \
-   .ptx = version,                                                                                         \
-   .matrix = kinds,                                                                                        \
-   .multiprocessors = sms,                                                                                 \
-   .threads_per_sm = threads,                                                                              \
-   .registers_per_sm = 65536,                                                                              \
-   .shared_per_block = (block_kib) * INT64_C(1024),                                                        \
-   .shared_per_sm = (sm_kib) * INT64_C(1024),                                                              \
-   .l2_bytes = (l2_mib) * INT64_C(1048576),                                                                \
-   .memory_gbps = gbps,                                                                                    \
-   .fp32_tflops = fp32,                                                                                    \
+#define O3_GPU(id, title, card, capability, version, kinds, sms, threads, block_kib, sm_kib, l2_mib, \
+               cluster_blocks, gbps, fp32, fp16)                                                     \
+  {.name = title,                                                                                    \
+   .summary = "NVIDIA GPU like " card,                                                               \
+   .sm = capability,                                                                                 \
+   .ptx = version,                                                                                   \
+   .matrix = kinds,                                                                                  \
+   .multiprocessors = sms,                                                                           \
+   .threads_per_sm = threads,                                                                        \
+   .registers_per_sm = 65536,                                                                        \
+   .shared_per_block = (block_kib) * INT64_C(1024),                                                  \
+   .shared_per_sm = (sm_kib) * INT64_C(1024),                                                        \
+   .l2_bytes = (l2_mib) * INT64_C(1048576),                                                          \
+   .cluster = cluster_blocks,                                                                        \
+   .memory_gbps = gbps,                                                                              \
+   .fp32_tflops = fp32,                                                                              \
    .fp16_tflops = fp16},
 #include "schedule/gpus.def"
 #undef O3_GPU

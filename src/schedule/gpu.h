@@ -1,4 +1,5 @@
-/* GPUs: what is known of a card, for schedules and limits. src/schedule/gpus.def has a row for each. */
+/* GPUs: what is known of a card, for schedules and limits. src/schedule/gpus.def has a row for each,
+ * and a hardware file (hardware.h) may say other figures. */
 #ifndef O3_SCHEDULE_GPU_H
 #define O3_SCHEDULE_GPU_H
 
@@ -7,11 +8,9 @@
 
 /* Matrix instructions, of the warp or of a group of warps. A card has those of its bits. */
 typedef enum o3_gpu_matrix {
-  O3_GPU_WMMA = 1, /* wmma, fp16, from sm_70 */
-  O3_GPU_MMA = 2,  /* mma.sync m16n8k8 fp16, from sm_75 */
-  O3_GPU_MMA_BF16 = 4 /* mma.sync m16n8k16 fp16, bf16, tf32 and cp.async, from sm_80 */,
-  O3_GPU_WGMMA = 8,   /* wgmma and the tensor copy engine; in code for this architecture alone */
-  O3_GPU_TCGEN05 = 16 /* Blackwell's; in code for this architecture alone */
+#define O3_GPU_MATRIX(id, bit, name, what) O3_GPU_##id = bit,
+#include "schedule/gpu_matrix.def"
+#undef O3_GPU_MATRIX
 } o3_gpu_matrix_t;
 
 typedef struct o3_gpu {
@@ -26,13 +25,20 @@ typedef struct o3_gpu {
   int64_t shared_per_block; /* bytes, the most that one block can have */
   int64_t shared_per_sm;
   int64_t l2_bytes;
+  int cluster;        /* blocks that a cluster can have; 1: there are none */
   double memory_gbps; /* GB/s, the vendor's figure */
   double fp32_tflops; /* without matrix instructions */
   double fp16_tflops; /* matrix instructions, dense, sums in fp32 */
 } o3_gpu_t;
 
 /* Threads of a block of a kernel that no schedule is made for. */
-enum { O3_GPU_BLOCK_THREADS = 256, O3_GPU_MAX_BLOCK_THREADS = 1024, O3_GPU_WARP = 32 };
+enum {
+  O3_GPU_BLOCK_THREADS = 256,
+  O3_GPU_MAX_BLOCK_THREADS = 1024,
+  O3_GPU_WARP = 32,
+  /* Bytes of shared memory that every block may have without being asked for by the launch. */
+  O3_GPU_PLAIN_SHARED = 48 << 10
+};
 
 /* The row of compute capability |sm|, or of the closest one below it of the same generation; NULL when there
  * is none. */

@@ -39,6 +39,9 @@ struct o3_target {
   const o3_target_t *const *codes;
   /* Fills in what is known of the machine. */
   o3_status_t (*machine)(o3_arena_t *arena, o3_machine_t *machine);
+  /* Sets what kernels there are by the machine's figures, which a hardware file has changed; NULL: they do
+   * not depend on these. */
+  o3_status_t (*adapt)(o3_arena_t *arena, o3_machine_t *machine);
   /* LLVM IR text of a module in the llvm stage, optimised as for emit_object. */
   o3_status_t (*emit_llvm_ir)(o3_pass_env_t *env, MlirModule module, o3_artifact_t *artifact);
   /* An ELF object of a module in the llvm stage: defines o3m_run and o3m_check (o3rt_run_fn_t,

@@ -138,6 +138,7 @@ static o3_status_t make_kernel(const job_t *job, MlirOperation func, o3_gpu_kern
   MlirOperation ops[MAX_OPS], op = mlirBlockGetFirstOperation(o3_func_body(func));
   MlirValue arguments[MAX_ARGUMENTS];
   o3_kernel_site_t site = {.arena = job->arena,
+                           .gpu = job->gpu,
                            .sm = job->gpu->sm,
                            .multiprocessors = job->gpu->multiprocessors,
                            .shared_bytes = (int)job->gpu->shared_per_block,

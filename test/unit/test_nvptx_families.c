@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "ir/context.h"
+#include "schedule/gpu.h"
 #include "target/nvptx/attention_kernel.h"
 #include "target/nvptx/fast_kernels.h"
 #include "unit.h"
@@ -102,6 +103,7 @@ static void open_site(fixture_t *f, const char *text) {
   assert_ok(o3_ir_parse(f->context, text, strlen(text), "test", &f->module));
   MlirBlock body = o3_func_body(o3_module_func(f->module, "k"));
   f->site = (o3_kernel_site_t){.arena = f->arena,
+                               .gpu = o3_gpu_find("hopper"),
                                .sm = 90,
                                .multiprocessors = 132,
                                .shared_bytes = 232448,
@@ -213,7 +215,9 @@ static void check_refused(const char *text, int sm, const char *reason) {
   fixture_t f;
   o3_gpu_kernel_t kernel = {0};
   open_site(&f, text);
-  f.site.sm = sm;
+  o3_gpu_t card = *o3_gpu_of_capability(sm < 70 ? 70 : sm);
+  card.sm = sm;
+  f.site.gpu = &card;
   assert_fails(o3_fast_kernel_make(&f.site, &kernel), O3_STATUS_UNSUPPORTED, reason);
   o3_gpu_kernel_deinit(&kernel);
   close_site(&f);

@@ -86,9 +86,10 @@ static int print_hardware(const o3_compile_options_t *options) {
   bool here = !strcmp(target, "cpu");
   char *text = !options->measure ? o3_compile_hardware(target) : here ? o3_compile_hardware_measured() : NULL;
   if (text) fputs(text, stdout);
-  if (!text)
-    fprintf(stderr, "o3c: error: there is no CPU target '%s' to %s\n", target,
-            options->measure ? "measure here" : "print");
+  if (!text && options->measure)
+    fprintf(stderr, "o3c: error: there is no CPU target '%s' to measure here\n", target);
+  if (!text && !options->measure)
+    fprintf(stderr, "o3c: error: target '%s' is no one machine that is known here\n", target);
   bool printed = text && !fflush(stdout);
   free(text);
   return printed ? EXIT_SUCCESS : EXIT_FAILED;

@@ -1,13 +1,14 @@
 #include "target/nvptx/fast_kernels.h"
 
 #include "base/strbuf.h"
+#include "schedule/gpu.h"
 #include "target/nvptx/attention_site.h"
 #include "target/nvptx/gemm_site.h"
 #include "target/nvptx/image_kernel.h"
 #include "target/nvptx/row_kernel.h"
 
 static const o3_fast_family_t FAMILIES[] = {
-#define O3_FAST_FAMILY(name, make, least, most, summary) {name, summary, least, most, make},
+#define O3_FAST_FAMILY(name, make, least, matrix, summary) {name, summary, least, matrix, make},
 #include "target/nvptx/fast_kernels.def"
 #undef O3_FAST_FAMILY
 };
@@ -17,13 +18,21 @@ const o3_fast_family_t *o3_fast_family_at(int index) {
   return index >= 0 && index < count ? &FAMILIES[index] : NULL;
 }
 
+/* Why the kernel would not run on a card that gives less than the family counts on. */
+static const char *misfit(const o3_gpu_t *gpu, const o3_gpu_kernel_t *kernel) {
+  if (kernel->shared_bytes > gpu->shared_per_block)
+    return "a block of it takes more shared memory than the card gives";
+  return kernel->cluster > gpu->cluster ? "its clusters have more blocks than the card's" : NULL;
+}
+
 static o3_status_t try_families(const o3_kernel_site_t *site, o3_gpu_kernel_t *kernel, o3_strbuf_t *reasons,
                                 bool *taken) {
   const o3_fast_family_t *family;
   for (int i = 0; !*taken && (family = o3_fast_family_at(i)); ++i) {
     const char *why_not = NULL;
-    if (site->sm < family->least || site->sm > family->most) continue;
+    if (site->gpu->sm < family->least || family->matrix & ~site->gpu->matrix) continue;
     O3_TRY_CONTEXT(family->make(site, kernel, &why_not), "family '%s'", family->name);
+    if (!why_not && (why_not = misfit(site->gpu, kernel))) o3_gpu_kernel_deinit(kernel);
     *taken = !why_not;
     if (why_not) o3_strbuf_printf(reasons, "%s%s: %s", reasons->length ? "; " : "", family->name, why_not);
   }

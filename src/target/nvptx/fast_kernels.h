@@ -8,7 +8,8 @@
 typedef struct o3_fast_family {
   const char *name;
   const char *summary;
-  int least, most; /* compute capabilities: 90 is 9.0 */
+  int least;       /* compute capability: 90 is 9.0 */
+  unsigned matrix; /* instructions that it needs: O3_GPU_WGMMA, ... */
   o3_kernel_make_fn_t make;
 } o3_fast_family_t;
 

@@ -6,9 +6,6 @@
 #include "target/cpu/nest.h"
 #include "target/nvptx/kernel_site.h"
 
-/* The compute capability of the cards that have these kernels. */
-enum { O3_GEMM_CAPABILITY = 90 };
-
 /* See o3_kernel_make_fn_t. */
 o3_status_t o3_gemm_make(const o3_kernel_site_t *site, o3_gpu_kernel_t *kernel, const char **why_not)
     O3_MUST_USE;

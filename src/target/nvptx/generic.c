@@ -7,11 +7,9 @@
 #include "target/nvptx/nvptx_ir.h"
 #include "target/nvptx/thread_code.h"
 
-/* Fewer elements than this do not fill a card with a thread each: with sums of at least LONG_SUM terms each
- * gets a block. */
-enum { FEW_ELEMENTS = 16384, LONG_SUM = 128 };
-/* Bytes of shared memory for partial results, before the values of a row. */
-enum { PARTIAL_BYTES = O3_GPU_BLOCK_THREADS * 8 };
+/* Fewer elements than this for each multiprocessor do not fill a card with a thread each: with sums of at
+ * least LONG_SUM terms each gets a block. */
+enum { FEW_ELEMENTS = 128, LONG_SUM = 128 };
 
 typedef struct generic {
   o3_pass_env_t *env;
@@ -269,7 +267,7 @@ static int64_t round_up(int64_t bytes) { return (bytes + 15) / 16 * 16; }
 
 /* A row's values: memref<8x12x128xf32>, rows 0 and 1: memref<1x1x128xf32, 3>. */
 static o3_status_t place_values(o3_rows_t *rows, o3_builder_t *b, int64_t *bytes) {
-  *bytes = PARTIAL_BYTES;
+  *bytes = O3_NVPTX_PARTIAL_BYTES;
   for (int k = 1; k < rows->num_known; ++k) {
     o3_row_dims_t *buffer = &rows->known[k];
     MlirType type = mlirValueGetType(buffer->buffer);
@@ -292,7 +290,7 @@ static o3_status_t place_values(o3_rows_t *rows, o3_builder_t *b, int64_t *bytes
 
 static o3_status_t emit_blocks(generic_t *self, o3_builder_t *b, o3_rows_t *rows) {
   static _Thread_local o3_nest_t nest;
-  int64_t bytes = PARTIAL_BYTES;
+  int64_t bytes = O3_NVPTX_PARTIAL_BYTES;
   o3_nvptx_region_t region = o3_nvptx_open(b, self->rows.total, O3_GPU_BLOCK_THREADS, 0);
   o3_builder_t *in = &region.inside;
   MlirValue places[O3_IR_MAX_RANK];
@@ -333,7 +331,8 @@ static bool wants_blocks(const generic_t *self, const o3_nest_t *nest) {
   const char *op;
   int64_t terms = terms_of(nest);
   bool is_long = terms == 0 || terms >= LONG_SUM;
-  bool few = self->rows.known >= 0 && self->rows.known <= FEW_ELEMENTS;
+  int64_t most = (int64_t)self->env->machine->gpu->multiprocessors * FEW_ELEMENTS;
+  bool few = self->rows.known >= 0 && self->rows.known <= most;
   return few && is_long && terms != 1 && o3_combiner_fits(nest, &op);
 }
 

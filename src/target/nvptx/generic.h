@@ -7,7 +7,11 @@
 #ifndef O3_TARGET_NVPTX_GENERIC_H
 #define O3_TARGET_NVPTX_GENERIC_H
 
+#include "schedule/gpu.h"
 #include "target/cpu/kernel_call.h"
+
+/* Bytes of shared memory for partial results, before the values of a row. */
+enum { O3_NVPTX_PARTIAL_BYTES = O3_GPU_BLOCK_THREADS * 8 };
 
 /* One linalg.generic on buffers. */
 o3_status_t o3_nvptx_generic_op(o3_pass_env_t *env, MlirOperation op) O3_MUST_USE;

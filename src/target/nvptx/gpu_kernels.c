@@ -153,6 +153,7 @@ static o3_status_t try_families(o3_inlined_t *at, const char *label, bool *taken
   o3_gpu_kernel_t kernel = {0};
   read_body(at->kernel, &body);
   o3_kernel_site_t site = {.arena = at->env->arena,
+                           .gpu = gpu,
                            .sm = gpu->sm,
                            .multiprocessors = gpu->multiprocessors,
                            .shared_bytes = (int)gpu->shared_per_block,

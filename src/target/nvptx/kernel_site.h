@@ -10,6 +10,7 @@
  * The kernel's buffers are the arguments by position. */
 typedef struct o3_kernel_site {
   o3_arena_t *arena;
+  const struct o3_gpu *gpu;          /* the card; what follows repeats some of it */
   int sm;                            /* compute capability: 90 is 9.0 */
   int multiprocessors, shared_bytes; /* of the card; the most that a block can have */
   MlirStringRef kind;                /* o3.kernel_kind, which the fuse stage gave it */

@@ -7,6 +7,7 @@
 #include "schedule/gpu.h"
 #include "target/nvptx/attention_site.h"
 #include "target/nvptx/gemm_site.h"
+#include "target/nvptx/generic.h"
 #include "target/nvptx/gpu_query.h"
 #include "target/nvptx/nvptx.h"
 
@@ -46,7 +47,7 @@ static const char *refuse_conversion(const o3_gpu_t *gpu, int num_ops, const Mli
 }
 
 static const char *refuse_attention(const o3_gpu_t *gpu, int num_ops, const MlirOperation *ops) {
-  if (gpu->sm != O3_GEMM_CAPABILITY) return "only cards of compute capability 9.0 have a kernel of attention";
+  if (!(gpu->matrix & O3_GPU_WGMMA)) return "only cards of compute capability 9.0 have a kernel of attention";
   o3_arena_t *scratch = o3_arena_create();
   if (!scratch) return "memory is out";
   const char *why = o3_attention_refuse_ops(scratch, num_ops, ops);
@@ -54,15 +55,12 @@ static const char *refuse_attention(const o3_gpu_t *gpu, int num_ops, const Mlir
   return why;
 }
 
-/* Values of a row lie in shared memory, of which every card has 48 KiB a block beside partial sums. */
-static const o3_kernel_support_t KERNELS = {.row_bytes = 44 << 10,
-                                            .refuse_contraction = refuse_product,
+static const o3_kernel_support_t KERNELS = {.refuse_contraction = refuse_product,
                                             .refuse_epilogue = refuse_epilogue,
                                             .refuse_attention_ops = refuse_attention};
 
 /* Cards whose warpgroups multiply. */
-static const o3_kernel_support_t WARPGROUP_KERNELS = {.row_bytes = 44 << 10,
-                                                      .channels_last = true,
+static const o3_kernel_support_t WARPGROUP_KERNELS = {.channels_last = true,
                                                       .refuse_contraction = refuse_product,
                                                       .refuse_epilogue = refuse_epilogue,
                                                       .refuse_attention_ops = refuse_attention,
@@ -71,16 +69,28 @@ static const o3_kernel_support_t WARPGROUP_KERNELS = {.row_bytes = 44 << 10,
 
 const o3_target_t *o3_target_x86_64_v3(void);
 
+/* Values of a row lie in shared memory, beside partial sums and what aligning takes, in what needs no asking
+ * for. */
+static o3_status_t adapt(o3_arena_t *arena, o3_machine_t *machine) {
+  const o3_gpu_t *gpu = machine->gpu;
+  o3_kernel_support_t *kernels = O3_ARENA_NEW(arena, o3_kernel_support_t);
+  O3_TRY_ALLOC(kernels);
+  *kernels = gpu->matrix & O3_GPU_WGMMA ? WARPGROUP_KERNELS : KERNELS;
+  int64_t shared = gpu->shared_per_block < O3_GPU_PLAIN_SHARED ? gpu->shared_per_block : O3_GPU_PLAIN_SHARED;
+  kernels->row_bytes = shared - 2 * O3_NVPTX_PARTIAL_BYTES;
+  machine->kernels = kernels;
+  return NULL;
+}
+
 static o3_status_t fill_machine(o3_arena_t *arena, const o3_gpu_t *gpu, o3_machine_t *machine) {
   O3_TRY(o3_target_x86_64_v3()->machine(arena, machine));
-  machine->kernels = gpu->sm == O3_GEMM_CAPABILITY ? &WARPGROUP_KERNELS : &KERNELS;
   machine->gpu = gpu;
-  return NULL;
+  return adapt(arena, machine);
 }
 
 #define COMMON                                                                                               \
   .passes = PASSES, .num_passes = sizeof(PASSES) / sizeof(PASSES[0]), .emit_llvm_ir = o3_nvptx_emit_llvm_ir, \
-  .emit_object = o3_nvptx_emit_object, .emit_ptx = o3_nvptx_emit_ptx
+  .adapt = adapt, .emit_object = o3_nvptx_emit_object, .emit_ptx = o3_nvptx_emit_ptx
 
 enum {
 #define O3_GPU(id, ...) ROW_##id,

@@ -49,7 +49,7 @@ P
 run 1 "$O3C" --print-hardware --measure --target x86-64-v3
 err_is "o3c: error: there is no CPU target 'x86-64-v3' to measure here"
 run 1 "$O3C" --print-hardware --target none
-err_is "o3c: error: there is no CPU target 'none' to print"
+err_is "o3c: error: target 'none' is no one machine that is known here"
 # The same figures give the same code; others do not.
 run 0 "$O3C" m.mlir -q -O1 --target x86-64-v4 -o plain.o
 run 0 "$O3C" m.mlir -q -O1 --target x86-64-v4 --hardware v4.json -o same.o

@@ -20,7 +20,7 @@ static void explain_choice(o3_strbuf_t *text, MlirAttribute choices, MlirStringR
 
 static bool has_product(MlirOperation kernel) {
   MlirStringRef kind = o3_op_string(kernel, O3_KERNEL_KIND);
-  return o3_str_equal(kind, "contraction") || o3_str_equal(kind, "winograd");
+  return o3_str_equal(kind, "contraction") || o3_str_equal(kind, "winograd") || o3_str_equal(kind, "chain");
 }
 
 /* What the schedule stage has written on the op that the kernel is about: its fields, the family's name

@@ -27,6 +27,7 @@ typedef struct o3_sparse_override {
  * on tensors; the answer is the reason why not, a static text, or NULL. */
 enum { O3_KERNEL_MAX_CHAIN = 4 };
 struct o3_gpu; /* schedule/gpu.h */
+struct o3_machine;
 typedef struct o3_kernel_support {
   /* Most bytes that the values of one row, besides its result, may take on the stack. */
   int64_t row_bytes;
@@ -53,6 +54,10 @@ typedef struct o3_kernel_support {
   /* |op| makes the product's first input from another value, with a border: the kernel reads that one. NULL:
    * a target that has no such kernels. */
   const char *(*refuse_padding)(MlirOperation product, MlirOperation op);
+  /* The ops of two products' kernels, in order, of which the second reads the first's result, which nothing
+   * else does, through a border: whether one kernel is right and faster on the machine. NULL: a target that
+   * has no such kernels. */
+  const char *(*refuse_chain)(const struct o3_machine *machine, int num_ops, const MlirOperation *ops);
 } o3_kernel_support_t;
 
 /* What a target tells passes about the machine; bytes. See src/target/target.h for where it comes from. */

@@ -75,6 +75,7 @@ static void choose_wide_tile(const o3_schedule_blocks_t *p, o3_schedule_tiles_t 
   enum { REGISTERS = 28, TWO_BLOCKS = 13, THREE_BLOCKS = 8 };
   bool is_short = p->run >= 0 && (p->run < TWO_BLOCKS || (p->run > REGISTERS && p->run < 2 * REGISTERS));
   s->pixels = REGISTERS;
+  if (p->is_row) return;
   if (p->is_matrix && p->blocks >= 3) {
     s->blocks = 3;
     s->pixels = THREE_BLOCKS;
@@ -142,11 +143,12 @@ static int64_t strip_length(const o3_machine_t *machine, const o3_schedule_block
 static void choose_strips(const o3_machine_t *machine, const o3_schedule_blocks_t *p,
                           o3_schedule_tiles_t *s) {
   if (!p->entry_lanes) s->piece_first = !p->is_matrix && p->weight_bytes <= machine->l2_bytes;
-  bool shares = s->piece_first && !p->entry_lanes;
+  bool shares = s->piece_first && !p->entry_lanes && !p->is_row;
   if (shares && p->run > 0 && !p->rows && !p->inside) share_run(machine, p, s);
   s->strip_rows = 1;
   s->strip_pixels = s->piece;
-  if (!shares) return;
+  if (p->chain_rows) s->strip_rows = p->chain_rows;
+  if (!shares || p->chain_rows) return;
   if (p->rows)
     s->strip_rows = p->rows < 0 ? 0 : strip_length(machine, p, s, p->rows);
   else if (p->run > 0 && !p->inside)
@@ -165,6 +167,26 @@ o3_schedule_tiles_t o3_schedule_tiles(const o3_machine_t *machine, const o3_sche
   s.piece = choose_piece(product, s.pixels);
   choose_strips(machine, product, &s);
   return s;
+}
+
+/* ---- Chains ---- */
+
+/* A core computes no slower from the next level of caches than from its own, until its share of the image is
+ * several times as large as that. Each part computes the rows that its first window shares with the part
+ * before it. */
+const char *o3_schedule_chain(const o3_machine_t *machine, const o3_schedule_chain_t *c, int64_t *rows,
+                              int64_t *parts) {
+  enum { CACHES = 2, LEAST_ROWS = 8 };
+  int64_t shared = c->taps - c->stride, fit = machine->l2_bytes / 2 / c->row_bytes;
+  int64_t part = divide_up(c->rows, machine->cores);
+  *parts = divide_up(c->rows, part);
+  if (c->image_bytes / machine->cores <= CACHES * machine->l2_bytes)
+    return "its input comes from a cache as fast as it is used";
+  if (part < LEAST_ROWS * shared) return "cores would compute too many rows twice";
+  *rows = (fit - shared) / c->stride;
+  if (*rows < 1) return "the rows of its window are more than the cache holds";
+  *rows = divide_up(part, divide_up(part, least(*rows, part)));
+  return NULL;
 }
 
 /* ---- Winograd ---- */

@@ -75,12 +75,26 @@ typedef struct o3_schedule_blocks {
   int64_t weight_bytes; /* of all entries, or of all dense weights */
   int64_t rows;         /* of runs in an image; 0: an image is one run */
   int64_t image_bytes;  /* of inputs; below 0: known at run time only */
+  bool is_row;          /* the run is a row of an image that a chain makes block by block */
+  int64_t chain_rows;   /* of the result that a chain makes at a time; 0: it is no chain's */
 } o3_schedule_blocks_t;
 o3_schedule_tiles_t o3_schedule_tiles(const o3_machine_t *machine, const o3_schedule_blocks_t *product);
 
 /* |tiles| of all images; |points| of a tile; |blocks| of 16 input channels, and |outputs| such blocks. */
 o3_schedule_winograd_t o3_schedule_winograd(const o3_machine_t *machine, int64_t tiles, int64_t points,
                                             int64_t blocks, int64_t outputs);
+
+/* Two products of which the second, with a window of rows, takes the first's result while a cache holds it.
+ */
+typedef struct o3_schedule_chain {
+  int64_t row_bytes, image_bytes; /* of the image between, all of its blocks */
+  int64_t rows;                   /* of the result */
+  int64_t stride, taps;           /* of the window, along rows; stride <= taps */
+} o3_schedule_chain_t;
+/* Rows of the result at a time, and into how many equal parts cores share them; NULL, or why a chain does not
+ * pay. */
+const char *o3_schedule_chain(const o3_machine_t *machine, const o3_schedule_chain_t *chain, int64_t *rows,
+                              int64_t *parts);
 o3_schedule_csr_t o3_schedule_csr(const o3_machine_t *machine);
 
 #endif

@@ -22,6 +22,7 @@ import sys
 import tempfile
 import time
 
+import chain_cases
 import channel_cases
 import guard_cases
 import last_cases
@@ -156,6 +157,7 @@ def main():
     try:
         results = run_jobs(chunks(points), seed, options, scratch)
         results.update(guard_cases.run(scratch, options.labels))
+        results.update(chain_cases.run(scratch, options.labels, seed))
         results.update(channel_cases.run(scratch, options.labels, seed))
         results.update(last_cases.run(scratch, options.labels, seed))
         results.update(sparse_auto_cases.run(scratch, options.labels, seed))

@@ -31,7 +31,7 @@ enum { MAX_SIDES = 4 };
 /* Strips of rows whose number is known at run time only. */
 enum { STRIPS_PER_CORE = 4 };
 
-typedef struct emitter {
+typedef struct o3_blocked_emitter {
   o3_pass_env_t *env;
   MlirModule module;
   o3_blocked_t product;
@@ -45,6 +45,8 @@ typedef struct emitter {
   o3_blocked_side_t before[MAX_SIDES], after[MAX_SIDES];
   int start;                     /* O3_TILE_ZERO, ... */
   const o3_nest_operand_t *bias; /* of before[0] */
+  int64_t row_length;            /* of a chain's first product, whose rows are built one by one; else 0 */
+  int64_t chain_rows;            /* of a chain's second product: rows at a time; 0: as chosen for one alone */
 } emitter_t;
 
 /* A task: where it is. */
@@ -104,7 +106,9 @@ static o3_status_t read_schedule(emitter_t *self) {
       .weight_bytes = form->lanes ? p->w->sizes[0] * form->lanes * form->depth * (int64_t)sizeof(float)
                                   : bytes_from(p->w, 0),
       .rows = row_dim(p) < 0 ? 0 : p->nest.sizes[row_dim(p)],
-      .image_bytes = bytes_from(p->x, 1)};
+      .image_bytes = bytes_from(p->x, 1),
+      .is_row = self->row_length > 0,
+      .chain_rows = self->chain_rows};
   self->schedule = o3_schedule_tiles(self->env->machine, &product);
   O3_TRY(o3_schedule_read(p->nest.op, O3_SCHEDULE_FAMILY_TILES, &self->schedule));
   const o3_schedule_tiles_t *s = &self->schedule;
@@ -351,10 +355,12 @@ static o3_status_t build_tiles(tiles_t *tiles, o3_builder_t *b, int pixels, Mlir
 
 /* One piece that is the whole run: tiles of two sizes that differ by one. */
 static o3_status_t build_whole_run(tiles_t *tiles, o3_builder_t *b, int64_t run) {
+  const task_t *task = tiles->task;
   int most = tiles->tile.pixels;
   int64_t count = (run + most - 1) / most, larger = run % count;
-  MlirValue from = o3_build_index(b, 0);
-  MlirValue middle = o3_build_index(b, larger * (run / count + 1)), end = o3_build_index(b, run);
+  MlirValue zero = o3_build_index(b, 0), from = task->self->row_length ? task->run_from : zero;
+  MlirValue middle = o3_build2(b, "arith.addi", from, o3_build_index(b, larger * (run / count + 1)));
+  MlirValue end = o3_build2(b, "arith.addi", from, o3_build_index(b, run));
   if (larger) O3_TRY(build_tiles(tiles, b, (int)(run / count + 1), &from, middle));
   return build_tiles(tiles, b, (int)(run / count), &from, end);
 }
@@ -434,7 +440,7 @@ static o3_status_t build_run(const task_t *task, o3_builder_t *b, o3_tile_t tile
   const emitter_t *self = task->self;
   tiles_t tiles = {task, tile, block};
   if (self->product.inside) return build_row(&tiles, b, self->run);
-  bool whole = self->run <= self->piece && self->run <= self->schedule.strip_pixels;
+  bool whole = self->row_length || (self->run <= self->piece && self->run <= self->schedule.strip_pixels);
   if (self->run >= 0 && whole) return build_whole_run(&tiles, b, self->run);
   return build_piece(&tiles, b, self);
 }
@@ -774,7 +780,7 @@ static void take_into_tile(emitter_t *self) {
 static o3_status_t read_sizes(emitter_t *self) {
   const o3_blocked_t *p = &self->product;
   int run = run_dim(p);
-  self->run = run < 0 ? 1 : p->nest.sizes[run];
+  self->run = self->row_length ? self->row_length : run < 0 ? 1 : p->nest.sizes[run];
   self->last_columns = O3_BLOCK_LANES;
   self->blocks = p->block < 0 ? 1 : p->nest.sizes[p->block];
   if (p->columns >= 0) {
@@ -819,9 +825,10 @@ static o3_status_t match(emitter_t *self, MlirOperation product, MlirOperation p
                           O3_STR_ARGS(o3_op_label(product)), why);
 }
 
-o3_status_t o3_blocked_schedule(o3_pass_env_t *env, MlirOperation product, MlirOperation padding) {
+o3_status_t o3_blocked_schedule(o3_pass_env_t *env, MlirOperation product, MlirOperation padding,
+                                const o3_blocked_part_t *part) {
   static _Thread_local emitter_t self;
-  self = (emitter_t){.env = env};
+  self = (emitter_t){.env = env, .row_length = part->row_length, .chain_rows = part->chain_rows};
   O3_TRY(match(&self, product, padding));
   if (o3_sparse_is_rows(&self.product.sparse)) return o3_sparse_rows_schedule(env, product);
   O3_TRY(read_sizes(&self));
@@ -830,22 +837,108 @@ o3_status_t o3_blocked_schedule(o3_pass_env_t *env, MlirOperation product, MlirO
   return NULL;
 }
 
+/* An operand in the buffer |moved| is not flattened: there is no such memory. */
+static void flatten(o3_nest_t *nest, o3_builder_t *b, MlirValue moved) {
+  bool absent[O3_NEST_MAX_OPERANDS];
+  for (int i = 0; i < nest->num_operands; ++i) {
+    absent[i] = !mlirValueIsNull(moved) && mlirValueEqual(nest->operands[i].value, moved);
+    if (absent[i]) nest->operands[i].is_memref = false;
+  }
+  o3_nest_flatten(nest, b);
+  for (int i = 0; i < nest->num_operands; ++i) nest->operands[i].is_memref |= absent[i];
+}
+
+/* All that precedes the loops. */
+static o3_status_t begin(emitter_t *self, o3_builder_t *b, const o3_product_kernel_t *kernel,
+                         MlirValue moved) {
+  O3_TRY(o3_blocked_read_sides(&self->product, kernel->num_before, kernel->before, self->before));
+  O3_TRY(o3_blocked_read_sides(&self->product, kernel->num_after, kernel->after, self->after));
+  O3_TRY(read_sizes(self));
+  take_into_tile(self);
+  self->start = o3_blocked_read_start(&self->product, self->num_before, self->before, &self->bias);
+  flatten(&self->product.nest, b, moved);
+  for (int i = 0; i < self->num_before; ++i) flatten(&self->before[i].nest, b, moved);
+  for (int i = 0; i < self->num_after; ++i) flatten(&self->after[i].nest, b, moved);
+  return NULL;
+}
+
 o3_status_t o3_blocked_emit(o3_pass_env_t *env, MlirModule module, const o3_product_kernel_t *kernel) {
   static _Thread_local emitter_t self;
+  const MlirValue none = {0};
   self = (emitter_t){
       .env = env, .module = module, .num_before = kernel->num_before, .num_after = kernel->num_after};
   O3_TRY(match(&self, kernel->product, kernel->padding));
   if (o3_sparse_is_rows(&self.product.sparse))
     return self.product.sparse.is_matmul ? o3_sparse_matrix_emit(env, module, kernel, &self.product)
                                          : o3_sparse_rows_emit(env, module, kernel, &self.product);
-  O3_TRY(o3_blocked_read_sides(&self.product, kernel->num_before, kernel->before, self.before));
-  O3_TRY(o3_blocked_read_sides(&self.product, kernel->num_after, kernel->after, self.after));
   o3_builder_t b = o3_product_builder(kernel);
-  O3_TRY(read_sizes(&self));
-  take_into_tile(&self);
-  self.start = o3_blocked_read_start(&self.product, self.num_before, self.before, &self.bias);
-  o3_nest_flatten(&self.product.nest, &b);
-  for (int i = 0; i < self.num_before; ++i) o3_nest_flatten(&self.before[i].nest, &b);
-  for (int i = 0; i < self.num_after; ++i) o3_nest_flatten(&self.after[i].nest, &b);
+  O3_TRY(begin(&self, &b, kernel, none));
   return build(&self, &b);
+}
+
+/* ---- Products of a chain ---- */
+
+const char *o3_blocked_refuse_part(const o3_blocked_t *product, const o3_product_kernel_t *kernel) {
+  static _Thread_local o3_blocked_side_t sides[MAX_SIDES];
+  const o3_nest_operand_t *bias;
+  const char *why = NULL;
+  for (int i = 0; i < kernel->num_before && !why; ++i)
+    why = o3_blocked_read_side(product, kernel->before[i], &sides[i]);
+  if (why) return why;
+  if (o3_blocked_read_start(product, kernel->num_before, sides, &bias) == O3_TILE_OLD)
+    return "its sums start at neither zero nor a bias";
+  for (int i = 0; i < kernel->num_after && !why; ++i) {
+    why = o3_blocked_read_side(product, kernel->after[i], &sides[0]);
+    if (!why && (!sides[0].vectors || !o3_tile_after_fits(&sides[0].nest)))
+      why = "what follows its sums is not done in registers";
+  }
+  return why;
+}
+
+o3_status_t o3_blocked_open(o3_pass_env_t *env, MlirModule module, const o3_product_kernel_t *kernel,
+                            const o3_blocked_part_t *part, o3_builder_t *b, o3_blocked_emitter_t **result) {
+  emitter_t *self = O3_ARENA_NEW(env->arena, emitter_t);
+  *result = NULL;
+  O3_TRY_ALLOC(self);
+  *self = (emitter_t){.env = env,
+                      .module = module,
+                      .num_before = kernel->num_before,
+                      .num_after = kernel->num_after,
+                      .row_length = part->row_length,
+                      .chain_rows = part->chain_rows};
+  O3_TRY(match(self, kernel->product, kernel->padding));
+  O3_TRY(begin(self, b, kernel, part->moved));
+  *result = self;
+  return NULL;
+}
+
+int64_t o3_blocked_strip_rows(const o3_blocked_emitter_t *self) { return self->schedule.strip_rows; }
+
+void o3_blocked_move(o3_blocked_emitter_t *self, o3_builder_t *b, const o3_blocked_part_t *part,
+                     MlirValue memory, MlirValue row0) {
+  o3_nest_t *nest = &self->product.nest;
+  for (int i = 0; i < nest->num_operands; ++i) {
+    o3_nest_operand_t *operand = &nest->operands[i];
+    if (!mlirValueEqual(operand->value, part->moved)) continue;
+    operand->flat = memory;
+    operand->offset = row0;
+    for (int r = 0; r < operand->num_terms; ++r)
+      operand->stride_values[r] = o3_build_index(b, r == O3_BLOCKED_BLOCKS ? 0 : operand->strides[r]);
+  }
+}
+
+o3_status_t o3_blocked_build_row(o3_blocked_emitter_t *self, o3_builder_t *b, MlirValue row,
+                                 MlirValue block) {
+  const o3_blocked_t *p = &self->product;
+  MlirValue zero = o3_build_index(b, 0);
+  task_t task = {.self = self, .block = p->block < 0 ? zero : block};
+  for (int d = 0; d < p->nest.num_dims; ++d) task.ivs[d] = zero;
+  for (int i = 0; i < p->around.count; ++i) task.ivs[p->around.at[i]] = block;
+  if (!self->row_length) return row_body(b, &task, row, NULL, NULL);
+  MlirValue length = o3_build_index(b, self->row_length);
+  bool is_joined = row_dim(p) < 0;
+  if (!is_joined) task.ivs[row_dim(p)] = row;
+  task.run_from = is_joined ? o3_build2(b, "arith.muli", row, length) : zero;
+  task.run_to = o3_build2(b, "arith.addi", task.run_from, length);
+  return build_task(&task, b);
 }

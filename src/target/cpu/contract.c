@@ -230,7 +230,8 @@ o3_status_t o3_product_schedule(o3_pass_env_t *env, MlirOperation op, MlirOperat
   static _Thread_local o3_nest_t nest;
   o3_gemm_product_t product;
   o3_schedule_packed_t schedule;
-  if (o3_blocked_takes(op)) return o3_blocked_schedule(env, op, padding);
+  const o3_blocked_part_t alone = {.row_length = 0};
+  if (o3_blocked_takes(op)) return o3_blocked_schedule(env, op, padding, &alone);
   if (!read_product(op, &nest, &product)) return NULL;
   O3_TRY(read_schedule(env->machine, &product, &schedule));
   o3_op_attr_set(op, O3_SCHEDULE_ATTR, o3_schedule_attr(env->context, O3_SCHEDULE_FAMILY_PACKED, &schedule));

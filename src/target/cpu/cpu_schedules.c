@@ -9,6 +9,7 @@
  */
 #include "schedule/cpu_schedule.h"
 #include "target/cpu/attention.h"
+#include "target/cpu/blocked_chain.h"
 #include "target/cpu/cpu.h"
 #include "target/cpu/cpu_ir.h"
 #include "target/cpu/kernel_call.h"
@@ -54,6 +55,10 @@ static o3_status_t schedule_winograd(o3_pass_env_t *env, const body_t *body) {
   return NULL;
 }
 
+static o3_status_t schedule_chain(o3_pass_env_t *env, const body_t *body) {
+  return o3_chain_schedule(env, body->count, body->ops);
+}
+
 static o3_status_t schedule_attention(o3_pass_env_t *env, const body_t *body) {
   return o3_attention_schedule(env, body->count, body->ops);
 }
@@ -63,6 +68,7 @@ static const struct {
   o3_status_t (*schedule)(o3_pass_env_t *env, const body_t *body);
 } KINDS[] = {{"contraction", schedule_contraction},
              {"winograd", schedule_winograd},
+             {"chain", schedule_chain},
              {"attention", schedule_attention}};
 
 o3_status_t o3_cpu_schedule(o3_pass_env_t *env, MlirModule module) {

@@ -9,6 +9,7 @@
 #include "runtime/compiled.h"
 #include "schedule/peaks.h"
 #include "target/cpu/attention.h"
+#include "target/cpu/blocked_chain.h"
 #include "target/cpu/cpu.h"
 #include "target/cpu/product.h"
 #include "target/cpu/winograd_kernel.h"
@@ -33,7 +34,8 @@ static const o3_kernel_support_t KERNELS = {.row_bytes = 64 << 10,
                                             .winograd = o3_winograd_members,
                                             .channel_blocks = true,
                                             .refuse_attention = o3_attention_refuse,
-                                            .refuse_padding = o3_product_refuse_padding};
+                                            .refuse_padding = o3_product_refuse_padding,
+                                            .refuse_chain = o3_chain_refuse};
 
 /* What a core of a server gets from memory while others read, too, and what all of them get at most: assumed,
  * like the caches; a hardware file tells better. */

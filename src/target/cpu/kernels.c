@@ -7,6 +7,7 @@
  *     contraction             see product.h
  *     winograd                see winograd_kernel.h; its memory beside the result is the first argument, made
  *                             by cpu-kernel-results so that it is planned like other buffers
+ *     chain                   see blocked_chain.h; with such memory, too
  *     attention               see attention.h
  *     rows                    scf.parallel over the rows (o3.rows: dimensions of the result); inside it the
  *                             loops of one op after another, over what is left of their dims
@@ -18,6 +19,7 @@
 
 #include "base/map.h"
 #include "target/cpu/attention.h"
+#include "target/cpu/blocked_chain.h"
 #include "target/cpu/cpu.h"
 #include "target/cpu/cpu_ir.h"
 #include "target/cpu/kernel_call.h"
@@ -42,9 +44,11 @@ static o3_status_t collect_generic(MlirOperation op, void *context) {
   return o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");
 }
 
-static bool is_winograd(MlirOperation kernel) {
-  return o3_str_equal(o3_op_string(kernel, "o3.kernel_kind"), "winograd");
+static bool is_of_kind(MlirOperation kernel, const char *kind) {
+  return o3_str_equal(o3_op_string(kernel, "o3.kernel_kind"), kind);
 }
+
+static bool is_winograd(MlirOperation kernel) { return is_of_kind(kernel, "winograd"); }
 
 static o3_status_t not_winograd(MlirOperation kernel) {
   return o3_status_create(O3_STATUS_INTERNAL,
@@ -59,18 +63,31 @@ static o3_status_t read_winograd(const o3_ptr_vec_t *ops, MlirOperation func, o3
   return fits && o3_winograd_read((int)ops->count, list, kernel) ? NULL : not_winograd(func);
 }
 
-/* The memory that a kernel needs beside its result, as its first argument; null when it needs none. */
-static o3_status_t add_scratch(o3_pass_env_t *env, MlirOperation kernel, o3_builder_t *b,
-                               MlirValue *scratch) {
+/* How many floats of memory a kernel needs beside its result. */
+static o3_status_t count_scratch(o3_pass_env_t *env, MlirOperation kernel, int64_t *floats) {
   o3_winograd_kernel_t winograd;
   o3_ptr_vec_t ops = o3_ptr_vec(env->arena);
-  const int32_t none[2] = {0, 0};
-  *scratch = (MlirValue){0};
-  if (!is_winograd(kernel)) return NULL;
+  bool is_chain = is_of_kind(kernel, "chain");
+  *floats = 0;
+  if (!is_chain && !is_winograd(kernel)) return NULL;
   O3_TRY(o3_walk(kernel, collect_generic, &ops));
+  if (is_chain) {
+    MlirOperation list[MAX_OPS];
+    for (size_t i = 0; i < ops.count && i < MAX_OPS; ++i) list[i].ptr = ops.items[i];
+    return o3_chain_scratch(env->machine, (int)ops.count, list, floats);
+  }
   O3_TRY(read_winograd(&ops, kernel, &winograd));
+  return o3_winograd_scratch(env->machine, &winograd, floats);
+}
+
+/* That memory, as the kernel's first argument; null when it needs none. */
+static o3_status_t add_scratch(o3_pass_env_t *env, MlirOperation kernel, o3_builder_t *b,
+                               MlirValue *scratch) {
+  const int32_t none[2] = {0, 0};
   int64_t floats;
-  O3_TRY(o3_winograd_scratch(env->machine, &winograd, &floats));
+  *scratch = (MlirValue){0};
+  O3_TRY(count_scratch(env, kernel, &floats));
+  if (!floats) return NULL;
   MlirType type = o3_memref_type(1, &floats, mlirF32TypeGet(env->context));
   *scratch = o3_build1_attrs(b, "memref.alloc", type, O3_NO_VALUES,
                              O3_ATTRS({"alignment", o3_attr_i64(env->context, O3_CPU_ALIGNMENT)},
@@ -296,6 +313,14 @@ static o3_status_t emit_winograd(inlined_t *self) {
   return NULL;
 }
 
+static o3_status_t emit_chain(inlined_t *self) {
+  O3_TRY(o3_chain_emit(self->env, self->module, self->num_ops, self->ops,
+                       mlirOperationGetOperand(self->call, 0)));
+  for (int i = 0; i < self->num_ops; ++i) mlirOperationDestroy(self->ops[i]);
+  for (int i = 0; i < self->num_buffers; ++i) mlirOperationDestroy(self->buffers[i]);
+  return NULL;
+}
+
 static o3_status_t emit_attention(inlined_t *self) {
   return o3_attention_emit(self->env, self->module, self->num_ops, self->ops, self->num_buffers,
                            self->buffers);
@@ -467,9 +492,10 @@ static o3_status_t emit_rows(inlined_t *inlined) {
 static const struct {
   const char *kind;
   o3_status_t (*emit)(inlined_t *self);
-} EMITTERS[] = {{"elementwise", emit_single},      {"movement", emit_single},
-                {"contraction", emit_contraction}, {"winograd", emit_winograd},
-                {"attention", emit_attention},     {"rows", emit_rows}};
+} EMITTERS[] = {
+    {"elementwise", emit_single}, {"movement", emit_single},     {"contraction", emit_contraction},
+    {"winograd", emit_winograd},  {"attention", emit_attention}, {"rows", emit_rows},
+    {"chain", emit_chain}};
 
 static o3_status_t emit_by_kind(inlined_t *self, void *context) {
   MlirStringRef kind = o3_op_string(self->kernel, "o3.kernel_kind");

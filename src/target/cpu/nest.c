@@ -226,7 +226,7 @@ static MlirValue dim_of(o3_builder_t *b, const o3_nest_operand_t *operand, int d
                    O3_VALUES(operand->value, o3_build_index(b, dimension)));
 }
 
-static void flatten_operand(o3_nest_operand_t *operand, o3_builder_t *b) {
+void o3_nest_flatten_operand(o3_nest_operand_t *operand, o3_builder_t *b) {
   MlirType type = mlirValueGetType(operand->value), index = o3_build_index_type(b);
   MlirType element = o3_type_element(type);
   int rank = o3_type_rank(type);
@@ -262,7 +262,7 @@ MlirValue o3_nest_own_size(const o3_nest_t *nest, int dim, o3_builder_t *b) {
 
 void o3_nest_flatten(o3_nest_t *nest, o3_builder_t *b) {
   for (int i = 0; i < nest->num_operands; ++i) {
-    if (nest->operands[i].is_memref) flatten_operand(&nest->operands[i], b);
+    if (nest->operands[i].is_memref) o3_nest_flatten_operand(&nest->operands[i], b);
   }
   for (int d = 0; d < nest->num_dims; ++d) nest->size_values[d] = o3_nest_own_size(nest, d, b);
   for (int d = 0; d < nest->num_dims; ++d) {

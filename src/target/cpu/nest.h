@@ -57,6 +57,8 @@ bool o3_nest_merge_dims(o3_nest_t *nest, int count, const int *dims);
 
 /* Builds the flat memrefs, offsets, strides and sizes. */
 void o3_nest_flatten(o3_nest_t *nest, o3_builder_t *builder);
+/* The same for one operand, a memref. */
+void o3_nest_flatten_operand(o3_nest_operand_t *operand, o3_builder_t *builder);
 
 /* The iterations of |dim| (index), before anything was merged. */
 MlirValue o3_nest_own_size(const o3_nest_t *nest, int dim, o3_builder_t *builder);

@@ -11,12 +11,19 @@
 
 _Static_assert(sizeof(o3rt_block_t) <= HEADER_BYTES, "a block's header fits before its memory");
 
+// What huge pages take of |bytes|: a last one that would be more than half full, too.
+static size_t huge_part(size_t bytes) {
+  size_t rest = bytes % HUGE_PAGE;
+  return bytes - rest + (rest > HUGE_PAGE / 2 ? HUGE_PAGE : 0);
+}
+
 static void *aligned_allocate(size_t bytes) {
-  size_t alignment = bytes >= HUGE_PAGE ? HUGE_PAGE : O3RT_ALIGNMENT;
+  size_t huge = huge_part(bytes);
   void *memory;
-  if (posix_memalign(&memory, alignment, bytes) != 0) return NULL;
+  if (posix_memalign(&memory, huge ? HUGE_PAGE : O3RT_ALIGNMENT, huge > bytes ? huge : bytes) != 0)
+    return NULL;
   // Fewer TLB misses where the kernel grants it; a refusal changes nothing else.
-  if (bytes >= HUGE_PAGE) (void)madvise(memory, bytes / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
+  if (huge) (void)madvise(memory, huge, MADV_HUGEPAGE);
   return memory;
 }
 

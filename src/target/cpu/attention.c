@@ -207,6 +207,21 @@ static void move_tile(const attention_t *self, o3_nest_t *nest, MlirValue offset
 
 /* ---- A block of keys ---- */
 
+/* While the rows of one product are computed, the next task's keys or values are fetched to the second-level
+ * cache: |rows| of them along the dim |row|, from the place |ivs| in this task on, contiguous along |line|.
+ */
+static void fetch_next(const o3_gemm_product_t *p, o3_builder_t *b, MlirValue *ivs, int row, int line,
+                       MlirValue rows, MlirValue *a) {
+  int64_t step;
+  if (!p->around.count || !o3_nest_step(p->b, line, &step) || step != 1) return;
+  int next = p->around.at[p->around.count - 1];
+  ivs[next] = o3_build2(b, "arith.addi", ivs[next], o3_build_index(b, 1));
+  a[O3_GEMM_FETCH_AT] = o3_nest_address(p->nest, p->b, b, ivs);
+  a[O3_GEMM_FETCH_ROW] = o3_nest_step_value(p->b, row, b);
+  a[O3_GEMM_FETCH_ROWS] = rows;
+  a[O3_GEMM_FETCH_COUNT] = p->nest->size_values[line];
+}
+
 static void build_scores(attention_t *self, o3_builder_t *b) {
   MlirValue a[O3_GEMM_ARGUMENTS], ivs[O3_IR_MAX_RANK], zero = o3_build_index(b, 0);
   for (int d = 0; d < self->score_nest.num_dims; ++d) ivs[d] = zero;
@@ -217,6 +232,9 @@ static void build_scores(attention_t *self, o3_builder_t *b) {
   a[O3_GEMM_N_LO] = self->key_lower;
   a[O3_GEMM_N_HI] = self->key_upper;
   a[O3_GEMM_FRESH] = o3_build_index(b, 1);
+  ivs[self->scores.columns.at[0]] = self->key_lower;
+  fetch_next(&self->scores, b, ivs, self->scores.columns.at[0], self->scores.depth.at[0],
+             o3_build2(b, "arith.subi", self->key_upper, self->key_lower), a);
   o3_gemm_call(b, self->block, O3_GEMM_ARGUMENTS, a);
 }
 
@@ -300,6 +318,11 @@ static void build_softmax(const attention_t *self, o3_builder_t *b, MlirValue co
                          self->mixed.c->flat, at, row, rows, columns, self->width));
 }
 
+/* Whose result is that of the task so far. */
+static MlirValue is_first_block(const attention_t *self, o3_builder_t *b) {
+  return o3_build_cmpi(b, O3_CMPI_EQ, self->key_lower, o3_build_index(b, 0));
+}
+
 typedef struct mixed_loop {
   attention_t *self;
   MlirValue keys; /* of this block */
@@ -323,6 +346,9 @@ static o3_status_t mixed_columns(o3_builder_t *b, void *context, MlirValue colum
   a[O3_GEMM_N_LO] = column;
   a[O3_GEMM_N_HI] = o3_build2(b, "arith.minsi", end, self->width);
   a[O3_GEMM_K0] = a[O3_GEMM_DEPTH] = loop->keys;
+  a[O3_GEMM_FRESH] =
+      o3_build1(b, "arith.index_castui", o3_build_index_type(b), O3_VALUES(is_first_block(self, b)));
+  fetch_next(m, b, ivs, m->depth.at[0], m->columns.at[0], loop->keys, a);
   o3_gemm_call(b, self->block, O3_GEMM_ARGUMENTS, a);
   return NULL;
 }
@@ -361,6 +387,22 @@ static MlirValue build_is_seen(const attention_t *self, o3_builder_t *b) {
   return o3_attention_mask_build(&self->scores, side, &self->mask, b, &block);
 }
 
+static o3_status_t build_clear(o3_builder_t *b, void *context, MlirValue *yields) {
+  const attention_t *self = context;
+  MlirValue at, row;
+  (void)yields;
+  result_place(self, b, &at, &row);
+  o3_gemm_call(b, O3_SOFTMAX_CLEAR, O3_VALUES(self->mixed.c->flat, at, row, row_count(self, b), self->width));
+  return NULL;
+}
+
+/* What a block does of which all is hidden. */
+static o3_status_t build_hidden(o3_builder_t *b, void *context, MlirValue *yields) {
+  o3_if_t first = {.condition = is_first_block(context, b), .then_body = build_clear, .context = context};
+  (void)yields;
+  return o3_build_if(b, &first, NULL);
+}
+
 static o3_status_t build_block(o3_builder_t *b, void *context, MlirValue key, const MlirValue *carried,
                                MlirValue *next) {
   attention_t *self = context;
@@ -369,7 +411,10 @@ static o3_status_t build_block(o3_builder_t *b, void *context, MlirValue key, co
   self->key_lower = key;
   self->key_upper = o3_build2(b, "arith.minsi", end, self->keys);
   if (!self->is_masked) return build_seen(b, self, NULL);
-  o3_if_t seen = {.condition = build_is_seen(self, b), .then_body = build_seen, .context = self};
+  o3_if_t seen = {.condition = build_is_seen(self, b),
+                  .then_body = build_seen,
+                  .else_body = build_hidden,
+                  .context = self};
   return o3_build_if(b, &seen, NULL);
 }
 
@@ -390,38 +435,32 @@ static void flatten(attention_t *self, o3_builder_t *b) {
   }
 }
 
-typedef struct ending {
-  const attention_t *self;
-  MlirValue at, row, rows;
-} ending_t;
-
 static o3_status_t build_end(o3_builder_t *b, void *context, MlirValue *yields) {
-  const ending_t *end = context;
-  const attention_t *self = end->self;
+  const attention_t *self = context;
+  MlirValue at, row;
   (void)yields;
+  result_place(self, b, &at, &row);
   o3_gemm_call(b, O3_SOFTMAX_END,
-               O3_VALUES(self->sums, o3_build_index(b, 0), self->mixed.c->flat, end->at, end->row, end->rows,
+               O3_VALUES(self->sums, o3_build_index(b, 0), self->mixed.c->flat, at, row, row_count(self, b),
                          self->width));
   return NULL;
 }
 
 /* Without keys the result is the empty sum, as it is without fusion, and not divided by one. */
 static o3_status_t build_task(attention_t *self, o3_builder_t *b) {
-  MlirValue at, row, zero = o3_build_index(b, 0);
+  MlirValue zero = o3_build_index(b, 0);
   flatten(self, b);
-  result_place(self, b, &at, &row);
-  MlirValue rows = row_count(self, b), y = self->mixed.c->flat;
-  o3_gemm_call(b, O3_SOFTMAX_BEGIN,
-               O3_VALUES(self->greatest, zero, self->sums, zero, y, at, row, rows, self->width));
+  o3_gemm_call(b, O3_SOFTMAX_BEGIN, O3_VALUES(self->greatest, zero, self->sums, zero, row_count(self, b)));
   o3_for_t keys = {.lower = zero,
                    .upper = self->keys,
                    .step = o3_build_index(b, self->shape.columns),
                    .body = build_block,
                    .context = self};
   O3_TRY(o3_build_for(b, &keys, NULL));
-  ending_t end = {self, at, row, rows};
-  o3_if_t any = {
-      .condition = o3_build_cmpi(b, O3_CMPI_UGT, self->keys, zero), .then_body = build_end, .context = &end};
+  o3_if_t any = {.condition = o3_build_cmpi(b, O3_CMPI_UGT, self->keys, zero),
+                 .then_body = build_end,
+                 .else_body = build_clear,
+                 .context = self};
   return o3_build_if(b, &any, NULL);
 }
 

@@ -183,6 +183,7 @@ static MlirValue step_from_end(const o3_gemm_product_t *p, o3_builder_t *b, cons
 
 void o3_gemm_arguments(const o3_gemm_product_t *p, o3_builder_t *b, const MlirValue *ivs,
                        MlirValue *arguments) {
+  const MlirValue zero = o3_build_index(b, 0);
   const MlirValue all[] = {[O3_GEMM_A] = p->a->flat,
                            [O3_GEMM_A_AT] = o3_nest_address(p->nest, p->a, b, ivs),
                            [O3_GEMM_A_ROW] = o3_nest_step_value(p->a, p->rows.at[0], b),
@@ -201,7 +202,12 @@ void o3_gemm_arguments(const o3_gemm_product_t *p, o3_builder_t *b, const MlirVa
                            [O3_GEMM_NB1] = step_from_end(p, b, &p->columns, 1),
                            [O3_GEMM_NB0] = step_from_end(p, b, &p->columns, 0),
                            [O3_GEMM_DEPTH] = o3_gemm_size(p, b, &p->depth),
-                           [O3_GEMM_FRESH] = o3_build_index(b, 0)};
+                           [O3_GEMM_FRESH] = zero,
+                           [O3_GEMM_FETCH] = p->b->flat,
+                           [O3_GEMM_FETCH_AT] = zero,
+                           [O3_GEMM_FETCH_ROW] = zero,
+                           [O3_GEMM_FETCH_ROWS] = zero,
+                           [O3_GEMM_FETCH_COUNT] = zero};
   memcpy(arguments, all, sizeof(all));
 }
 

@@ -73,10 +73,16 @@ typedef enum o3_gemm_argument {
   O3_GEMM_NB0,
   O3_GEMM_DEPTH,
   O3_GEMM_FRESH,
+  O3_GEMM_FETCH,
+  O3_GEMM_FETCH_AT,
+  O3_GEMM_FETCH_ROW,
+  O3_GEMM_FETCH_ROWS,
+  O3_GEMM_FETCH_COUNT,
   O3_GEMM_ARGUMENTS
 } o3_gemm_argument_t;
 
-/* All but the block's ends, for the places |ivs| around it (0 for the other dims). */
+/* All but the block's ends, for the places |ivs| around it (0 for the other dims); C is added to, and nothing
+ * fetched. */
 void o3_gemm_arguments(const o3_gemm_product_t *product, o3_builder_t *builder, const MlirValue *ivs,
                        MlirValue *arguments);
 

@@ -5,6 +5,8 @@
  * packed: its rows are walked along k by as many pointers as the tile has rows. Tails in both directions use
  * the same kernel: rows beyond the end repeat the last one and are not stored, columns are masked.
  *
+ * The next rows of A are fetched while a row of tiles is computed, and what the caller will pack next.
+ *
  * The block function packs B by offset tables of k and n, so that a convolution's windows (im2col) and a
  * transposed matrix are the same code (the tables are counted up, as a division takes longer than a row of a
  * short product): where the offsets of a vector's lanes are consecutive, a vector is
@@ -223,14 +225,16 @@ static void kernel(o3_strbuf_t *t, const o3_gemm_shape_t *s, const char *name, b
 
 /* Columns are packed by whole vectors where L of them are consecutive in B. They are when they ascend, none
  * is a repeated last one, and the last lies L - 1 behind the first. $T element type, $L lanes, $W width of a
- * panel, $R rows, $K depth, $N columns, $P packed elements; $F this function, $G and $H the tiles. */
+ * panel, $R rows, $K depth, $N columns, $P packed elements, $S L - 1, $Q a line of the cache; $F this
+ * function, $G and $H the tiles. */
 static const char BLOCK[] =
     "func.func private @$F(%A: memref<?x$T>, %a_offset: index, %a_row: index, %a_depth: "
     "index,\n"
     "    %B: memref<?x$T>, %b_offset: index, %C: memref<?x$T>, %c_offset: index, %c_row: index,\n"
     "    %m_lo: index, %m_hi: index, %n_lo: index, %n_hi: index,\n"
     "    %k1: index, %k0: index, %kb2: index, %kb1: index, %kb0: index,\n"
-    "    %n0: index, %nb1: index, %nb0: index, %depth: index, %fresh: index)\n"
+    "    %n0: index, %nb1: index, %nb0: index, %depth: index, %fresh: index,\n"
+    "    %P: memref<?x$T>, %p_offset: index, %p_row: index, %p_rows: index, %p_count: index)\n"
     "    attributes {passthrough = [\"noinline\"]} {\n"
     "  %c0 = arith.constant 0 : index\n"
     "  %c1 = arith.constant 1 : index\n"
@@ -239,6 +243,7 @@ static const char BLOCK[] =
     "  %R = arith.constant $R : index\n"
     "  %K = arith.constant $K : index\n"
     "  %span = arith.constant $S : index\n"
+    "  %Q = arith.constant $Q : index\n"
     "  %packed = memref.alloca() {alignment = 64 : i64} : memref<$Px$T>\n"
     "  %pack = memref.cast %packed : memref<$Px$T> to memref<?x$T>\n"
     "  %k_table = memref.alloca() {alignment = 64 : i64} : memref<$Kxindex>\n"
@@ -364,6 +369,30 @@ static const char BLOCK[] =
     "      %a_tile = arith.addi %a_at, %am : index\n"
     "      %cm = arith.muli %m, %c_row : index\n"
     "      %c_line = arith.addi %c_offset, %cm : index\n"
+    "      %m_done = arith.subi %m, %m_lo : index\n"
+    "      %m_next = arith.addi %m, %R : index\n"
+    "      %m_later = arith.addi %m_next, %R : index\n"
+    "      %m_end = arith.minui %m_later, %m_hi : index\n"
+    "      scf.if %unit {\n"
+    "        scf.for %i = %m_next to %m_end step %c1 {\n"
+    "          %im = arith.muli %i, %a_row : index\n"
+    "          %ia = arith.addi %a_at, %im : index\n"
+    "          scf.for %j = %c0 to %k_count step %Q {\n"
+    "            %at = arith.addi %ia, %j : index\n"
+    "            memref.prefetch %A[%at], read, locality<3>, data : memref<?x$T>\n"
+    "          }\n"
+    "        }\n"
+    "      }\n"
+    "      %p_more = arith.addi %m_done, %R : index\n"
+    "      %p_end = arith.minui %p_more, %p_rows : index\n"
+    "      scf.for %i = %m_done to %p_end step %c1 {\n"
+    "        %im = arith.muli %i, %p_row : index\n"
+    "        %ip = arith.addi %p_offset, %im : index\n"
+    "        scf.for %j = %c0 to %p_count step %Q {\n"
+    "          %at = arith.addi %ip, %j : index\n"
+    "          memref.prefetch %P[%at], read, locality<2>, data : memref<?x$T>\n"
+    "        }\n"
+    "      }\n"
     "      scf.for %n = %n_lo to %n_hi step %W {\n"
     "        %n_left = arith.subi %n_hi, %n : index\n"
     "        %cols = arith.minui %n_left, %W : index\n"
@@ -431,11 +460,12 @@ static void put_name(o3_strbuf_t *t, const o3_gemm_shape_t *s, char variable) {
 }
 
 static void put_variable(o3_strbuf_t *t, const o3_gemm_shape_t *s, char variable) {
+  int line = s->type[1] == '3' ? 16 : 8; /* elements of 64 bytes */
   const struct {
     char name;
     int value;
-  } numbers[] = {{'L', s->lanes},   {'W', s->lanes * s->vectors}, {'R', s->rows},     {'K', s->depth},
-                 {'N', s->columns}, {'P', s->depth * s->columns}, {'S', s->lanes - 1}};
+  } numbers[] = {{'L', s->lanes},   {'W', s->lanes * s->vectors}, {'R', s->rows},      {'K', s->depth},
+                 {'N', s->columns}, {'P', s->depth * s->columns}, {'S', s->lanes - 1}, {'Q', line}};
   if (variable == 'T') o3_strbuf_puts(t, s->type);
   if (variable >= 'F' && variable <= 'H') put_name(t, s, variable);
   if (variable == 'A') put_argument_types(t, s);

@@ -8,6 +8,8 @@
 // CHECK: %[[WORK:.*]] = arith.ori %[[SEES]], %[[COUNTS]] : i1
 // CHECK: scf.if %[[WORK]]
 // CHECK: func.call @o3k_f32_gemm_block
+// CHECK: } else {
+// CHECK: func.call @o3k_f32_softmax_clear
 // CHECK: func.call @o3k_f32_softmax_end
 
 func.func @main(%q: tensor<2x60x16xf32>, %k: tensor<2x16x300xf32>, %v: tensor<2x300x24xf32>, %m: tensor<60x300xi1>) -> tensor<2x60x24xf32> {

@@ -250,6 +250,15 @@ static o3_status_t explain_kernels(const compilation_t *c) {
   return NULL;
 }
 
+/* How the card is given each kernel, which the loops stage decides. */
+static o3_status_t explain_launches(const compilation_t *c) {
+  char *text;
+  O3_TRY(o3_fuse_explain_launches(c->module, &text));
+  fputs(text, stderr);
+  free(text);
+  return NULL;
+}
+
 /* The plan stage's arena, and the largest part of it that holds values at the same time. */
 static void explain_memory(const compilation_t *c) {
   MlirOperation func = o3_module_func(c->module, "main");
@@ -285,6 +294,7 @@ static o3_status_t run_stage(compilation_t *c, o3_stage_t stage) {
     if (stage == O3_STAGE_REWRITE) O3_TRY(report_weights(c));
     if (explains_after(c, stage)) O3_TRY(explain_kernels(c));
     if (stage == O3_STAGE_PLAN && c->plan.options->explain) explain_memory(c);
+    if (stage == O3_STAGE_LOOPS && c->plan.options->explain && c->machine.gpu) O3_TRY(explain_launches(c));
     O3_TRY(dump_module(c, stage));
   }
   record_time(c, stage, start);

@@ -23,14 +23,16 @@ static bool has_product(MlirOperation kernel) {
   return o3_str_equal(kind, "contraction") || o3_str_equal(kind, "winograd") || o3_str_equal(kind, "chain");
 }
 
-/* What the schedule stage has written on the op that the kernel is about: its fields, the family's name
- * first. */
-static o3_status_t explain_schedule(MlirOperation op, void *context) {
-  o3_strbuf_t *text = context;
+static bool has_schedule(MlirOperation op) {
   MlirAttribute schedule = o3_op_attr(op, "o3.schedule");
-  if (mlirAttributeIsNull(schedule) || !mlirAttributeIsADictionary(schedule)) return NULL;
+  return !mlirAttributeIsNull(schedule) && mlirAttributeIsADictionary(schedule);
+}
+
+/* A schedule's fields, the family's name first. */
+static void print_schedule(o3_strbuf_t *text, MlirStringRef title, MlirOperation op) {
+  MlirAttribute schedule = o3_op_attr(op, "o3.schedule");
   MlirAttribute family = mlirDictionaryAttrGetElementByName(schedule, O3_STR("family"));
-  o3_strbuf_printf(text, "  %-28s %.*s:", "(schedule)", O3_STR_ARGS(mlirStringAttrGetValue(family)));
+  o3_strbuf_printf(text, "  %-28.*s %.*s:", O3_STR_ARGS(title), O3_STR_ARGS(mlirStringAttrGetValue(family)));
   for (intptr_t i = 0, shown = 0; i < mlirDictionaryAttrGetNumElements(schedule); ++i) {
     MlirNamedAttribute field = mlirDictionaryAttrGetElement(schedule, i);
     if (!mlirAttributeIsAInteger(field.attribute)) continue;
@@ -38,6 +40,11 @@ static o3_status_t explain_schedule(MlirOperation op, void *context) {
                      (long long)mlirIntegerAttrGetValueInt(field.attribute));
   }
   o3_strbuf_puts(text, "\n");
+}
+
+/* What the schedule stage has written on the op that the kernel is about. */
+static o3_status_t explain_schedule(MlirOperation op, void *context) {
+  if (has_schedule(op)) print_schedule(context, O3_STR("(schedule)"), op);
   return NULL;
 }
 
@@ -65,6 +72,22 @@ o3_status_t o3_fuse_explain(MlirModule module, char **explanation) {
   for (; !status && !mlirOperationIsNull(op); op = mlirOperationGetNextInBlock(op)) {
     if (!mlirAttributeIsNull(o3_op_attr(op, O3_KERNEL_KIND))) status = explain_kernel(&text, choices, op);
   }
+  if (!status && text.failed) status = o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");
+  if (status) o3_strbuf_deinit(&text);
+  *explanation = text.text;
+  return status;
+}
+
+static o3_status_t explain_launch(MlirOperation op, void *context) {
+  if (o3_op_is(op, "llvm.call") && has_schedule(op))
+    print_schedule(context, o3_op_string(op, "o3.label"), op);
+  return NULL;
+}
+
+o3_status_t o3_fuse_explain_launches(MlirModule module, char **explanation) {
+  o3_strbuf_t text = O3_STRBUF_INIT;
+  o3_strbuf_puts(&text, "launches\n");
+  o3_status_t status = o3_walk(mlirModuleGetOperation(module), explain_launch, &text);
   if (!status && text.failed) status = o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");
   if (status) o3_strbuf_deinit(&text);
   *explanation = text.text;

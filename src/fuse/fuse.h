@@ -18,4 +18,7 @@ o3_status_t o3_fuse(o3_pass_env_t *env, MlirModule module) O3_MUST_USE;
  * and, after the schedule stage, how they will be computed: a table for people, malloc'ed. */
 o3_status_t o3_fuse_explain(MlirModule module, char **explanation) O3_MUST_USE;
 
+/* The launches of a GPU's module behind the loops stage: nodes, the family of the kernel, its schedule. */
+o3_status_t o3_fuse_explain_launches(MlirModule module, char **explanation) O3_MUST_USE;
+
 #endif

@@ -85,8 +85,8 @@ void o3_cpu_declare(MlirModule module, const char *name, const char *declaration
   mlirBlockInsertOwnedOperation(mlirModuleGetBody(module), 0, op);
 }
 
-MlirValue o3_cpu_call_declared(o3_builder_t *builder, const char *name, bool has_result, int num_operands,
-                               const MlirValue *operands) {
+MlirOperation o3_cpu_build_call(o3_builder_t *builder, const char *name, bool has_result, int num_operands,
+                                const MlirValue *operands) {
   MlirContext context = builder->context;
   MlirType ptr = o3_cpu_ptr_type(context);
   int32_t sizes[2] = {num_operands, 0};
@@ -100,7 +100,12 @@ MlirValue o3_cpu_call_declared(o3_builder_t *builder, const char *name, bool has
       .attrs = (o3_attr_t[]){{"callee", mlirFlatSymbolRefAttrGet(context, O3_STR(name))},
                              {"operandSegmentSizes", mlirDenseI32ArrayGet(context, 2, sizes)},
                              {"op_bundle_sizes", mlirDenseI32ArrayGet(context, 0, NULL)}}};
-  MlirOperation call = o3_build(builder, &spec);
+  return o3_build(builder, &spec);
+}
+
+MlirValue o3_cpu_call_declared(o3_builder_t *builder, const char *name, bool has_result, int num_operands,
+                               const MlirValue *operands) {
+  MlirOperation call = o3_cpu_build_call(builder, name, has_result, num_operands, operands);
   return has_result ? mlirOperationGetResult(call, 0) : (MlirValue){0};
 }
 

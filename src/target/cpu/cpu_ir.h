@@ -49,6 +49,9 @@ MlirValue o3_cpu_call_runtime(o3_builder_t *builder, MlirModule module, o3_cpu_r
 void o3_cpu_declare(MlirModule module, const char *name, const char *declaration);
 MlirValue o3_cpu_call_declared(o3_builder_t *builder, const char *name, bool has_result, int num_operands,
                                const MlirValue *operands);
+/* The same, which gives the call itself. */
+MlirOperation o3_cpu_build_call(o3_builder_t *builder, const char *name, bool has_result, int num_operands,
+                                const MlirValue *operands);
 
 /* memref<?xi8> over |bytes| (index) bytes at |pointer|. */
 MlirValue o3_cpu_bytes_at(o3_builder_t *builder, MlirValue pointer, MlirValue bytes);

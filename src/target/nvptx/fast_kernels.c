@@ -34,6 +34,7 @@ static o3_status_t try_families(const o3_kernel_site_t *site, o3_gpu_kernel_t *k
     O3_TRY_CONTEXT(family->make(site, kernel, &why_not), "family '%s'", family->name);
     if (!why_not && (why_not = misfit(site->gpu, kernel))) o3_gpu_kernel_deinit(kernel);
     *taken = !why_not;
+    if (*taken) kernel->family = family->name;
     if (why_not) o3_strbuf_printf(reasons, "%s%s: %s", reasons->length ? "; " : "", family->name, why_not);
   }
   return NULL;

@@ -521,7 +521,14 @@ o3_status_t o3_gemm_make(const o3_kernel_site_t *site, o3_gpu_kernel_t *kernel, 
   r->gemm.epilogue = write_epilogue;
   r->gemm.epilogue_context = r;
   o3_gemm_schedule_t schedule = choose_schedule(r);
+  if (!schedule.columns) {
+    *why_not = "the stages of no tile fit into the card's shared memory";
+    return NULL;
+  }
   O3_TRY(o3_gemm_build(&r->gemm, &schedule, site->multiprocessors, kernel));
+  O3_GPU_KERNEL_NOTE(kernel, {"consumers", schedule.consumers}, {"columns", schedule.columns},
+                     {"stages", schedule.stages}, {"split", schedule.split},
+                     {"group_rows", schedule.group_rows}, {"store_by_tensor", schedule.store_by_tensor});
   number_arguments(r, kernel);
   return r->status;
 }

@@ -23,7 +23,8 @@ typedef struct generic {
   MlirValue threads;       /* index: of a block */
 } generic_t;
 
-static void set_label(const generic_t *self, MlirOperation launch) {
+static void set_label(const generic_t *self, MlirOperation launch, int64_t elements) {
+  o3_op_attr_set(launch, O3_NVPTX_ELEMENTS_ATTR, o3_attr_i64(mlirOperationGetContext(launch), elements));
   if (self->label)
     o3_op_attr_set(launch, "o3.label", o3_attr_string(mlirOperationGetContext(launch), self->label));
 }
@@ -89,7 +90,7 @@ static o3_status_t emit_elements(generic_t *self, o3_builder_t *b, o3_nest_t *ne
   MlirValue grid = o3_build2(b, "arith.ceildivsi", self->rows.total, threads);
   o3_nvptx_region_t region = o3_nvptx_open(b, grid, O3_GPU_BLOCK_THREADS, 0);
   element_t it = {self, nests, linear_thread(&region.inside)};
-  set_label(self, region.launch);
+  set_label(self, region.launch, O3_GPU_BLOCK_THREADS);
   o3_if_t guard = {.condition = o3_build_cmpi(&region.inside, O3_CMPI_ULT, it.linear, self->rows.total),
                    .then_body = element_code,
                    .context = &it};
@@ -294,7 +295,7 @@ static o3_status_t emit_blocks(generic_t *self, o3_builder_t *b, o3_rows_t *rows
   o3_nvptx_region_t region = o3_nvptx_open(b, self->rows.total, O3_GPU_BLOCK_THREADS, 0);
   o3_builder_t *in = &region.inside;
   MlirValue places[O3_IR_MAX_RANK];
-  set_label(self, region.launch);
+  set_label(self, region.launch, 1);
   block_op_t it = {.self = self, .nest = &nest, .thread = o3_nvptx_to_index(in, o3_nvptx_thread(in))};
   MlirValue block = o3_nvptx_to_index(in, o3_nvptx_block(in));
   self->threads = o3_build_index(in, O3_GPU_BLOCK_THREADS);

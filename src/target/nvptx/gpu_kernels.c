@@ -116,7 +116,11 @@ static void launch_family(const o3_inlined_t *at, const o3_gpu_kernel_t *kernel,
     is_map[i] = argument->kind == O3_GPU_ARG_TENSOR_MAP;
     arguments[i] = is_map[i] ? encode_map(&b, at->module, i, argument, buffer) : buffer;
   }
-  o3_nvptx_launch_t launch = {.kernel = o3_nvptx_kernel_number(at->module, kernel->name, label),
+  o3_nvptx_launch_t launch = {.family = kernel->family,
+                              .name = kernel->name,
+                              .label = label,
+                              .num_notes = kernel->num_notes,
+                              .notes = kernel->notes,
                               .shared = o3_build_index(&b, kernel->shared_bytes),
                               .overlaps = kernel->overlaps,
                               .cluster = kernel->cluster,

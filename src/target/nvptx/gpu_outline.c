@@ -312,7 +312,12 @@ static o3_status_t outline(outliner_t *self, MlirOperation launch) {
   O3_TRY(share_kernel(self, launch, kernel, &name));
   o3_builder_t b = o3_builder_before(launch);
   O3_TRY(make_words(&b, &captures, &words));
-  o3_nvptx_launch_t call = {.kernel = o3_nvptx_kernel_number(self->module, name, label),
+  const o3_gpu_note_t notes[] = {{"elements", o3_op_int(launch, O3_NVPTX_ELEMENTS_ATTR, 0)}};
+  o3_nvptx_launch_t call = {.family = "generic",
+                            .name = name,
+                            .label = label,
+                            .num_notes = 1,
+                            .notes = notes,
                             .cluster = 1,
                             .num_arguments = words.count,
                             .arguments = words.values};

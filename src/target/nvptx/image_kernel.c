@@ -243,6 +243,7 @@ o3_status_t o3_image_make(const o3_kernel_site_t *site, o3_gpu_kernel_t *kernel,
   kernel->overlaps = site->sm >= 90;
   o3_gpu_kernel_add_pointer(kernel, image.x);
   o3_gpu_kernel_add_pointer(kernel, image.y);
+  O3_GPU_KERNEL_NOTE(kernel, {"vector", LANES});
   writer_t w = {.i = &image, .kernel = kernel};
   snprintf(stem, sizeof(stem), "o3k_%s_%s_%dx%d__sm80", type_of(image.to), image.packs ? "pack" : "maxpool",
            (int)image.taps[0], (int)image.taps[1]);

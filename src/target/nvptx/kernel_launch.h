@@ -54,7 +54,13 @@ typedef struct o3_gpu_argument {
   o3_gpu_tensor_map_t map;
 } o3_gpu_argument_t;
 
-enum { O3_GPU_MAX_ARGUMENTS = 16 };
+/* What was chosen for a kernel: "stages", 4. */
+typedef struct o3_gpu_note {
+  const char *field; /* static */
+  int64_t value;
+} o3_gpu_note_t;
+
+enum { O3_GPU_MAX_ARGUMENTS = 16, O3_GPU_MAX_NOTES = 12 };
 typedef struct o3_gpu_kernel {
   char *name;                  /* of the function: o3k_<type>_<op>_<tile>__<arch>_<variant>; malloc'ed */
   char *text;                  /* malloc'ed */
@@ -65,6 +71,10 @@ typedef struct o3_gpu_kernel {
   bool overlaps;
   int num_arguments;
   o3_gpu_argument_t arguments[O3_GPU_MAX_ARGUMENTS];
+  const char *family; /* that made it; static, set by o3_fast_kernel_make */
+  /* Its schedule besides block, cluster and shared memory; they become fields of o3.schedule. */
+  int num_notes;
+  o3_gpu_note_t notes[O3_GPU_MAX_NOTES];
 } o3_gpu_kernel_t;
 
 void o3_gpu_kernel_deinit(o3_gpu_kernel_t *kernel);
@@ -72,5 +82,11 @@ void o3_gpu_kernel_deinit(o3_gpu_kernel_t *kernel);
 /* Appends an argument. */
 void o3_gpu_kernel_add_pointer(o3_gpu_kernel_t *kernel, int buffer);
 void o3_gpu_kernel_add_map(o3_gpu_kernel_t *kernel, int buffer, const o3_gpu_tensor_map_t *map);
+
+/* Appends notes: |count| of them. */
+void o3_gpu_kernel_note(o3_gpu_kernel_t *kernel, int count, const o3_gpu_note_t *notes);
+#define O3_GPU_KERNEL_NOTE(kernel, ...)                                                      \
+  o3_gpu_kernel_note(kernel, sizeof((o3_gpu_note_t[]){__VA_ARGS__}) / sizeof(o3_gpu_note_t), \
+                     (o3_gpu_note_t[]){__VA_ARGS__})
 
 #endif

@@ -72,7 +72,9 @@ static int number_in(MlirModule module, const char *name, MlirAttribute entry,
   return (int)count;
 }
 
-int o3_nvptx_kernel_number(MlirModule module, const char *name, const char *label) {
+/* The number of the kernel |name| of the nodes |label|, noted under O3_NVPTX_KERNELS_ATTR when it is new:
+ * code that several layers share has a number a layer, so that errors name the right one. */
+static int kernel_number(MlirModule module, const char *name, const char *label) {
   MlirContext context = mlirModuleGetContext(module);
   MlirNamedAttribute fields[2] = {
       mlirNamedAttributeGet(mlirIdentifierGet(context, O3_STR("label")), o3_attr_string(context, label)),
@@ -163,6 +165,37 @@ static void store_word(o3_builder_t *b, MlirValue words, int index, MlirValue va
   o3_build0(b, "llvm.store", O3_VALUES(value, at));
 }
 
+static bool known(MlirValue value, int64_t *number) {
+  MlirOperation def = o3_value_def(value);
+  if (!mlirOperationIsNull(def) && o3_op_is(def, "arith.index_cast"))
+    def = o3_value_def(mlirOperationGetOperand(def, 0));
+  bool constant = !mlirOperationIsNull(def) && o3_op_is(def, "arith.constant");
+  if (constant) *number = o3_op_int(def, "value", 0);
+  return constant;
+}
+
+/* The attributes that tell what is launched. */
+static void tell(MlirOperation call, const o3_nvptx_launch_t *launch) {
+  enum { MOST = 4 + O3_GPU_MAX_NOTES };
+  MlirContext context = mlirOperationGetContext(call);
+  MlirNamedAttribute fields[MOST];
+  int64_t block, shared;
+  o3_gpu_note_t notes[MOST];
+  int count = 0;
+  if (known(launch->block[0], &block)) notes[count++] = (o3_gpu_note_t){"block", block};
+  notes[count++] = (o3_gpu_note_t){"cluster", launch->cluster};
+  if (known(launch->shared, &shared)) notes[count++] = (o3_gpu_note_t){"shared", shared};
+  for (int i = 0; i < launch->num_notes; ++i) notes[count++] = launch->notes[i];
+  for (int i = 0; i < count; ++i)
+    fields[i] = mlirNamedAttributeGet(mlirIdentifierGet(context, O3_STR(notes[i].field)),
+                                      o3_attr_i64(context, notes[i].value));
+  fields[count++] = mlirNamedAttributeGet(mlirIdentifierGet(context, O3_STR("family")),
+                                          o3_attr_string(context, launch->family));
+  o3_op_attr_set(call, "o3.schedule", mlirDictionaryAttrGet(context, count, fields));
+  o3_op_attr_set(call, O3_NVPTX_KERNEL_ATTR, o3_attr_string(context, launch->name));
+  o3_op_attr_set(call, "o3.label", o3_attr_string(context, launch->label));
+}
+
 void o3_nvptx_launch(o3_builder_t *b, MlirModule module, const o3_nvptx_launch_t *launch) {
   MlirType i32 = mlirIntegerTypeGet(b->context, 32), i64 = o3_cpu_i64_type(b->context);
   MlirValue cluster = o3_build_index(b, launch->cluster), overlaps = o3_build_index(b, launch->overlaps);
@@ -170,6 +203,7 @@ void o3_nvptx_launch(o3_builder_t *b, MlirModule module, const o3_nvptx_launch_t
       launch->grid[0],  launch->grid[1], launch->grid[2], launch->block[0], launch->block[1],
       launch->block[2], launch->shared,  cluster,         overlaps,         o3_build_index(b, 0)};
   uint64_t maps = 0;
+  int number = kernel_number(module, launch->name, launch->label);
   O3_ASSERT(launch->num_arguments <= O3_NVPTX_MAX_ARGUMENTS, "callers count the arguments of a kernel");
   MlirValue words =
       o3_nvptx_stack(module, "launch", (FIRST_ARGUMENT + O3_NVPTX_MAX_ARGUMENTS) * (int64_t)sizeof(int64_t));
@@ -178,9 +212,10 @@ void o3_nvptx_launch(o3_builder_t *b, MlirModule module, const o3_nvptx_launch_t
     store_word(b, words, FIRST_ARGUMENT + i, word_of(b, launch->arguments[i]));
     if (launch->is_map && launch->is_map[i]) maps |= UINT64_C(1) << i;
   }
-  MlirValue operands[5] = {o3_cpu_session(module), o3_build_int(b, i32, launch->kernel), words,
+  MlirValue operands[5] = {o3_cpu_session(module), o3_build_int(b, i32, number), words,
                            o3_build_int(b, i32, launch->num_arguments), o3_build_int(b, i64, (int64_t)maps)};
-  o3_nvptx_call(b, module, O3_NVPTX_RT_LAUNCH, 5, operands);
+  o3_cpu_declare(module, DRIVER[O3_NVPTX_RT_LAUNCH].name, DRIVER[O3_NVPTX_RT_LAUNCH].declaration);
+  tell(o3_cpu_build_call(b, DRIVER[O3_NVPTX_RT_LAUNCH].name, false, 5, operands), launch);
 }
 
 /* ---- Code of a thread ---- */

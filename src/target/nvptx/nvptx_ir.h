@@ -4,6 +4,7 @@
 
 #include "ir/build.h"
 #include "ir/pass.h"
+#include "target/nvptx/kernel_launch.h"
 
 /* The address space of a block's shared memory. */
 enum { O3_NVPTX_SHARED_SPACE = 3 };
@@ -15,16 +16,14 @@ MlirBlock o3_nvptx_device(MlirModule module);
 /* The gpu.module op, or a null op. */
 MlirOperation o3_nvptx_device_op(MlirModule module);
 
-/* The number of the kernel |name| of the nodes |label|, noted under O3_NVPTX_KERNELS_ATTR when it is new:
- * code that several layers share has a number a layer, so that errors name the right one. */
-int o3_nvptx_kernel_number(MlirModule module, const char *name, const char *label);
 /* The number of a text of a device assert. */
 int o3_nvptx_message_number(MlirModule module, MlirStringRef text);
 
 /* A launch, from host code. */
 enum { O3_NVPTX_MAX_ARGUMENTS = 256 };
 typedef struct o3_nvptx_launch {
-  int kernel;                  /* its number */
+  const char *family;          /* of kernels, for those who ask */
+  const char *name, *label;    /* the kernel's function; its nodes */
   MlirValue grid[3], block[3]; /* index */
   MlirValue shared;            /* index: bytes of dynamic shared memory */
   bool overlaps;               /* it waits for the kernels before it by itself */
@@ -32,7 +31,18 @@ typedef struct o3_nvptx_launch {
   int num_arguments;
   const MlirValue *arguments; /* memrefs (their pointer), index, integers, floats, !llvm.ptr */
   const bool *is_map;         /* pointers to a tensor map in host memory, passed by value; NULL: none */
+  int num_notes;              /* of its schedule */
+  const o3_gpu_note_t *notes;
 } o3_nvptx_launch_t;
+/* The call has the attributes
+ *     o3.schedule = {family = "gemm", block = 384, cluster = 1, shared = 164000, notes ...}
+ *     o3.kernel = "o3k_...", its function in the device module; o3.label = "MatMul_3, Add_4"
+ * where block and shared are there if they are known. */
+#define O3_NVPTX_KERNEL_ATTR "o3.kernel"
+
+/* On a gpu.launch: how many elements of the result a block has, one a thread; 1: its threads share one, or a
+ * row. */
+#define O3_NVPTX_ELEMENTS_ATTR "o3.elements"
 void o3_nvptx_launch(o3_builder_t *builder, MlirModule module, const o3_nvptx_launch_t *launch);
 
 /* Calls of the driver (runtime/compiled.h). */

@@ -335,6 +335,7 @@ o3_status_t o3_row_make(const o3_kernel_site_t *site, o3_gpu_kernel_t *kernel, c
   set_launch(site, plan, kernel);
   writer_t w = {.p = plan, .kernel = kernel, .count = plan->chunks * plan->vector};
   const o3_row_value_t *last = &plan->values[plan->num_values - 1];
+  O3_GPU_KERNEL_NOTE(kernel, {"threads", plan->threads}, {"vector", plan->vector}, {"chunks", plan->chunks});
   snprintf(stem, sizeof(stem), "o3k_%s_rows_%lldx%d__sm70", type_of(last), (long long)plan->columns,
            plan->threads);
   O3_TRY(o3_kt_write(kernel, stem, write_module, &w));

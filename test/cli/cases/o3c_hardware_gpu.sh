@@ -1,26 +1,26 @@
 # Hardware files of GPUs: what is printed is taken again, kernels follow the figures, and what is wrong is named.
 cat >m.mlir <<'M'
-func.func @main(%x: tensor<300x64xf16> {o3.name = "x"}, %w: tensor<64x128xf16> {o3.name = "w"})
-    -> (tensor<300x128xf32> {o3.name = "y"}) {
+func.func @main(%x: tensor<4096x1024xf16> {o3.name = "x"}, %w: tensor<1024x4096xf16> {o3.name = "w"})
+    -> (tensor<4096x4096xf32> {o3.name = "y"}) {
   %zero = arith.constant 0.0 : f32
-  %e = tensor.empty() : tensor<300x128xf32>
+  %e = tensor.empty() : tensor<4096x4096xf32>
   %f = linalg.generic {indexing_maps = [affine_map<(m, n) -> (m, n)>], iterator_types = ["parallel", "parallel"]}
-      outs(%e : tensor<300x128xf32>) {
+      outs(%e : tensor<4096x4096xf32>) {
   ^bb0(%c: f32):
     linalg.yield %zero : f32
-  } -> tensor<300x128xf32>
+  } -> tensor<4096x4096xf32>
   %y = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>,
                                         affine_map<(m, n, k) -> (m, n)>],
                        iterator_types = ["parallel", "parallel", "reduction"]}
-      ins(%x, %w : tensor<300x64xf16>, tensor<64x128xf16>) outs(%f : tensor<300x128xf32>) {
+      ins(%x, %w : tensor<4096x1024xf16>, tensor<1024x4096xf16>) outs(%f : tensor<4096x4096xf32>) {
   ^bb0(%a: f16, %b: f16, %c: f32):
     %p = arith.extf %a : f16 to f32
     %q = arith.extf %b : f16 to f32
     %r = arith.mulf %p, %q : f32
     %s = arith.addf %c, %r : f32
     linalg.yield %s : f32
-  } -> tensor<300x128xf32>
-  return %y : tensor<300x128xf32>
+  } -> tensor<4096x4096xf32>
+  return %y : tensor<4096x4096xf32>
 }
 M
 run 0 "$O3C" --print-hardware --target hopper
@@ -51,6 +51,18 @@ grep -q wgmma plain.ptx || fail "no wgmma"
 sed 's/, "wgmma"//' hopper.json >less.json
 run 0 "$O3C" m.mlir -q -O2 --target hopper --hardware less.json -o less.ptx
 grep -q wgmma less.ptx && fail "wgmma without its name in the file"
+# Less shared memory, fewer stages, or no kernel of the family; fewer registers than warpgroups take are an error.
+launch_has() {
+  sed "$1" hopper.json >other.json
+  run 0 "$O3C" m.mlir -q -O2 --target hopper --hardware other.json --explain -o a.mlir --emit llvm
+  err_has "$2"
+}
+launch_has '' "gemm: block 384, cluster 1, columns 256,"
+launch_has 's/232448/100000/' "stages 2,"
+launch_has 's/232448/16384/' "generic: block 256, cluster 1, elements 256, shared 0"
+sed 's/65536/16384/' hopper.json >few.json
+run 1 "$O3C" m.mlir -q -O2 --target hopper --hardware few.json -o a.so
+err_has "registers a multiprocessor, target 'hopper' gives 16384"
 wrong() {
   sed "$2" hopper.json >wrong.json
   run 1 "$O3C" m.mlir --target hopper --hardware wrong.json -o wrong.so

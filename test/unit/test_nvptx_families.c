@@ -74,7 +74,7 @@ static const char OUTSIDE_START[] = MAPS
     "module {\nfunc.func @k(%w: memref<128x64xf16>, %x: memref<96x128xf16>, %s: memref<96x64xf32>) "
     "{\n" PRODUCT("#b", "memref<96x128xf16>, memref<128x64xf16>") "return\n}\n}\n";
 
-#define ROWS(combine) \
+#define ROWS(combine, body) \
   MAPS "module {\nfunc.func @k(%x: memref<300x72xf16>, %d: memref<300x72xf16>) {\n"                        \
        "%s = memref.alloc() : memref<300xf32>\n" FILL("#one", "\"parallel\"", "%s", "memref<300xf32>", "0xFF800000") \
        "linalg.generic {indexing_maps = [#ij, #i], iterator_types = [\"parallel\", \"reduction\"]} ins(%x : "    \
@@ -82,11 +82,28 @@ static const char OUTSIDE_START[] = MAPS
        "%lf = arith.extf %l : f16 to f32\n" combine "linalg.yield %y : f32\n}\n"                 \
        "linalg.generic {indexing_maps = [#ij, #i, #ij], iterator_types = [\"parallel\", \"parallel\"]} ins(%x, %s : " \
        "memref<300x72xf16>, memref<300xf32>) outs(%d : memref<300x72xf16>) {\n^bb0(%l: f16, %r: f32, %o: f16):\n" \
-       "%lf = arith.extf %l : f16 to f32\n%m = arith.subf %lf, %r : f32\n%e = math.exp %m : f32\n" \
+       "%lf = arith.extf %l : f16 to f32\n%m = arith.subf %lf, %r : f32\n" body \
        "%h = arith.truncf %e : f32 to f16\nlinalg.yield %h : f16\n}\nreturn\n}\n}\n"
 
-static const char SOFT_ROWS[] = ROWS("%y = arith.maximumf %lf, %o : f32\n");
-static const char ODD_ROWS[] = ROWS("%q = arith.mulf %o, %lf : f32\n%y = arith.addf %q, %lf : f32\n");
+#define SUM  "%y = arith.addf %lf, %o : f32\n"
+#define EXP  "%e = math.exp %m : f32\n"
+#define HALF "%half = arith.constant 0.5 : f32\n%one = arith.constant 1.0 : f32\n"
+
+static const char SOFT_ROWS[] = ROWS("%y = arith.maximumf %lf, %o : f32\n", EXP);
+static const char ODD_ROWS[] = ROWS("%q = arith.mulf %o, %lf : f32\n%y = arith.addf %q, %lf : f32\n", EXP);
+
+/* GELU as the Gelu op is read, as exporters write it in half precision, and with another scale in erf. */
+static const char *const GELU_ROWS[] = {
+    ROWS(SUM, HALF
+         "%r2 = arith.constant 0.70710678 : f32\n%a = arith.mulf %m, %r2 : f32\n%b = math.erf %a : f32\n"
+         "%c = arith.addf %b, %one : f32\n%f = arith.mulf %m, %half : f32\n%e = arith.mulf %f, %c : f32\n"),
+    ROWS(SUM, HALF
+         "%r2 = arith.constant 1.4140625 : f32\n%a = arith.divf %m, %r2 : f32\n%b = math.erf %a : f32\n"
+         "%bh = arith.truncf %b : f32 to f16\n%bf = arith.extf %bh : f16 to f32\n"
+         "%c = arith.addf %one, %bf : f32\n%f = arith.mulf %c, %m : f32\n%fh = arith.truncf %f : f32 to f16\n"
+         "%ff = arith.extf %fh : f16 to f32\n%e = arith.mulf %half, %ff : f32\n"),
+    ROWS(SUM, HALF "%b = math.erf %m : f32\n%c = arith.addf %b, %one : f32\n%f = arith.mulf %m, %half : f32\n"
+                   "%e = arith.mulf %f, %c : f32\n")};
 
 typedef struct fixture {
   MlirContext context;
@@ -190,6 +207,20 @@ static void test_rows(void **state) {
   close_site(&f);
 }
 
+static void test_gelu_is_recognised(void **state) {
+  (void)state;
+  for (size_t i = 0; i < sizeof(GELU_ROWS) / sizeof(GELU_ROWS[0]); ++i) {
+    fixture_t f;
+    o3_gpu_kernel_t kernel;
+    open_site(&f, GELU_ROWS[i]);
+    assert_ok(o3_fast_kernel_make(&f.site, &kernel));
+    assert_int_equal(strstr(kernel.text, "arith.maxnumf") != NULL, i < 2);
+    check_text(&f, &kernel);
+    o3_gpu_kernel_deinit(&kernel);
+    close_site(&f);
+  }
+}
+
 /* Without a loop of batches it is the heads that reach farthest. */
 static void test_attention_is_below_2_31(void **state) {
   const int64_t rows = 1 << 15, heads = 1 << 10;
@@ -236,6 +267,7 @@ int main(void) {
                                      cmocka_unit_test(test_product_with_two_values),
                                      cmocka_unit_test(test_image),
                                      cmocka_unit_test(test_rows),
+                                     cmocka_unit_test(test_gelu_is_recognised),
                                      cmocka_unit_test(test_attention_is_below_2_31),
                                      cmocka_unit_test(test_refusals)};
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -36,12 +36,11 @@ static int add_and_clip(o3_kernel_text_t *t, void *context, int sum, const int *
   return o3_kt_value(t, "arith.truncf %%v%d : f32 to f16", clipped);
 }
 
-static void check_text(MlirContext context, const o3_gemm_t *gemm, char **name) {
+static void check_scheduled(MlirContext context, const o3_gemm_t *gemm, const o3_gemm_schedule_t *schedule,
+                            char **name) {
   MlirModule module;
   o3_gpu_kernel_t kernel;
-  assert_null(o3_gemm_refuse(gemm));
-  o3_gemm_schedule_t schedule = o3_gemm_schedule(gemm, MULTIPROCESSORS, SHARED_BYTES);
-  assert_ok(o3_gemm_build(gemm, &schedule, MULTIPROCESSORS, &kernel));
+  assert_ok(o3_gemm_build(gemm, schedule, MULTIPROCESSORS, &kernel));
   assert_true(kernel.shared_bytes <= SHARED_BYTES);
   assert_true(kernel.grid[0] >= 1 && kernel.grid[0] % kernel.cluster == 0);
   assert_ok(o3_ir_parse(context, kernel.text, strlen(kernel.text), kernel.name, &module));
@@ -49,6 +48,12 @@ static void check_text(MlirContext context, const o3_gemm_t *gemm, char **name) 
   mlirModuleDestroy(module);
   if (name) *name = strdup(kernel.name);
   o3_gpu_kernel_deinit(&kernel);
+}
+
+static void check_text(MlirContext context, const o3_gemm_t *gemm, char **name) {
+  assert_null(o3_gemm_refuse(gemm));
+  o3_gemm_schedule_t schedule = o3_gemm_schedule(gemm, MULTIPROCESSORS, SHARED_BYTES);
+  check_scheduled(context, gemm, &schedule, name);
 }
 
 static void test_texts_are_valid(void **state) {
@@ -59,6 +64,27 @@ static void test_texts_are_valid(void **state) {
     o3_gemm_t gemm =
         product(SIZES[i], i % 2, i % 3 ? O3_GPU_F16 : O3_GPU_BF16, i % 4 ? O3_GPU_F16 : O3_GPU_F32);
     check_text(context, &gemm, NULL);
+  }
+  o3_context_destroy(context);
+}
+
+/* Warpgroups with tiles of their own, and one behind the other. */
+static void test_schedules_are_valid(void **state) {
+  static const int FLAGS[][5] = {/* products, columns, stages, alternate, pairs */
+                                 {2, 128, 6, 1, 0},
+                                 {2, 192, 4, 1, 0},
+                                 {1, 256, 4, 1, 0},
+                                 {2, 128, 4, 0, 0},
+                                 {2, 128, 6, 1, 1}};
+  MlirContext context;
+  (void)state;
+  assert_ok(o3_context_create(&context));
+  for (size_t i = 0; i < sizeof(FLAGS) / sizeof(FLAGS[0]); ++i) {
+    const int *f = FLAGS[i];
+    const o3_gemm_schedule_t schedule = {2, f[0], f[1], f[2], 1, 1, 8, i % 2 == 0, f[3], f[4]};
+    o3_gemm_t gemm = product(SIZES[6], i % 3, O3_GPU_F16, O3_GPU_F16);
+    check_scheduled(context, &gemm, &schedule, NULL);
+    assert_int_equal(o3_gemm_tile_rows(&schedule), 64 * f[0] * (f[3] ? 1 : 2));
   }
   o3_context_destroy(context);
 }
@@ -163,9 +189,12 @@ static void test_refuses(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_texts_are_valid),   cmocka_unit_test(test_epilogue_is_part_of_the_name),
-      cmocka_unit_test(test_windows_are_valid), cmocka_unit_test(test_windows_have_corners),
-      cmocka_unit_test(test_refuses_windows),   cmocka_unit_test(test_refuses)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_texts_are_valid),
+                                     cmocka_unit_test(test_schedules_are_valid),
+                                     cmocka_unit_test(test_epilogue_is_part_of_the_name),
+                                     cmocka_unit_test(test_windows_are_valid),
+                                     cmocka_unit_test(test_windows_have_corners),
+                                     cmocka_unit_test(test_refuses_windows),
+                                     cmocka_unit_test(test_refuses)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

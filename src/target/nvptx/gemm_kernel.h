@@ -52,13 +52,16 @@ typedef struct o3_gemm {
 } o3_gemm_t;
 
 typedef struct o3_gemm_schedule {
-  int consumers; /* warpgroups: rows of a tile / 64 */
+  int consumers; /* warpgroups */
+  int products;  /* of 64 rows that a warpgroup multiplies one below the other: 1 or 2 */
   int columns;   /* of a tile: a multiple of 64 up to 256; of 16 when B is [n, k] and D is stored directly */
   int stages;
   int split;            /* blocks of a cluster that share the sums over k: 1, 2, 4, 8 */
   int blocks;           /* of the grid that run side by side on a multiprocessor */
   int group_rows;       /* tiles of rows that are visited before the next tile of columns */
   bool store_by_tensor; /* D by TMA from shared memory, else from registers */
+  bool alternate;       /* two consumers have tiles of their own: one multiplies while the other stores */
+  bool pairs; /* blocks of neighbouring tiles of rows are a cluster and load a half of B each for both */
 } o3_gemm_schedule_t;
 
 /* Why the family does not take the product; NULL when it does. Static text. */
@@ -66,6 +69,14 @@ const char *o3_gemm_refuse(const o3_gemm_t *gemm);
 
 /* The steps along k: of 64, which for windows are channels of one tap. */
 int64_t o3_gemm_steps(const o3_gemm_t *gemm);
+
+int64_t o3_gemm_batches(const o3_gemm_t *gemm);
+
+/* Rows of a tile; what a block takes of shared memory. */
+int o3_gemm_tile_rows(const o3_gemm_schedule_t *schedule);
+int o3_gemm_shared_bytes(const o3_gemm_schedule_t *schedule);
+/* Blocks of a cluster. */
+int o3_gemm_cluster(const o3_gemm_schedule_t *schedule);
 
 /* The schedule for a card of |multiprocessors| with |shared_bytes| a block. */
 o3_gemm_schedule_t o3_gemm_schedule(const o3_gemm_t *gemm, int multiprocessors, int shared_bytes);

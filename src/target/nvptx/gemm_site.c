@@ -460,19 +460,23 @@ static void number_arguments(const reader_t *r, o3_gpu_kernel_t *kernel) {
   }
 }
 
-/* o3.schedule of the product, when it has been chosen before: consumers, columns, stages, split, group_rows,
- * store_by_tensor. */
+/* o3.schedule of the product, when it has been chosen before: consumers, products, columns, stages, split,
+ * group_rows, store_by_tensor, alternate, pairs. */
 static o3_gemm_schedule_t choose_schedule(const reader_t *r) {
-  int64_t given[6];
-  if (o3_op_ints(r->product->op, "o3.schedule", given, 6) != 6)
+  enum { FIELDS = 9 };
+  int64_t given[FIELDS];
+  if (o3_op_ints(r->product->op, "o3.schedule", given, FIELDS) != FIELDS)
     return o3_gemm_schedule(&r->gemm, r->site->multiprocessors, r->site->shared_bytes);
   return (o3_gemm_schedule_t){.consumers = (int)given[0],
-                              .columns = (int)given[1],
-                              .stages = (int)given[2],
-                              .split = (int)given[3],
+                              .products = (int)given[1],
+                              .columns = (int)given[2],
+                              .stages = (int)given[3],
+                              .split = (int)given[4],
                               .blocks = 1,
-                              .group_rows = (int)given[4],
-                              .store_by_tensor = given[5] != 0};
+                              .group_rows = (int)given[5],
+                              .store_by_tensor = given[6] != 0,
+                              .alternate = given[7] != 0,
+                              .pairs = given[8] != 0};
 }
 
 static const char *read_all(reader_t *r) {

@@ -140,6 +140,11 @@ void o3_kt_mbarrier_arrive(o3_kernel_text_t *t, int barrier) {
   o3_kt_value(t, "nvvm.mbarrier.arrive %%v%d : !llvm.ptr<3> -> i64", barrier);
 }
 
+void o3_kt_mbarrier_arrive_in(o3_kernel_text_t *t, int barrier, int block) {
+  int there = o3_kt_value(t, "nvvm.mapa %%v%d, %%v%d : !llvm.ptr<3> -> !llvm.ptr<7>", barrier, block);
+  o3_kt_line(t, "nvvm.mbarrier.arrive %%v%d : !llvm.ptr<7>", there);
+}
+
 void o3_kt_mbarrier_expect(o3_kernel_text_t *t, int barrier, int bytes) {
   o3_kt_line(t, "nvvm.mbarrier.arrive.expect_tx %%v%d, %%v%d : !llvm.ptr<3>, i32", barrier,
              o3_kt_i32(t, bytes));
@@ -147,6 +152,10 @@ void o3_kt_mbarrier_expect(o3_kernel_text_t *t, int barrier, int bytes) {
 
 void o3_kt_barrier(o3_kernel_text_t *t, int id, int threads) {
   o3_kt_line(t, "nvvm.barrier id = %%v%d number_of_threads = %%v%d", id, o3_kt_i32(t, threads));
+}
+
+void o3_kt_barrier_arrive(o3_kernel_text_t *t, int id, int threads) {
+  o3_kt_line(t, "nvvm.barrier.arrive id = %%v%d number_of_threads = %%v%d", id, o3_kt_i32(t, threads));
 }
 
 /* ---- Tensor copies ---- */
@@ -169,6 +178,13 @@ void o3_kt_tensor_load(o3_kernel_text_t *t, int shared, const char *map, int bar
                        const int *coordinates) {
   begin_load(t, shared, map, barrier, rank, coordinates);
   o3_strbuf_puts(&t->out, ": !llvm.ptr<7>, !llvm.ptr\n");
+}
+
+void o3_kt_tensor_load_all(o3_kernel_text_t *t, int shared, const char *map, int barrier, int rank,
+                           const int *coordinates, int blocks) {
+  int mask = o3_kt_value(t, "arith.constant %d : i16", (1 << blocks) - 1);
+  begin_load(t, shared, map, barrier, rank, coordinates);
+  o3_kt_line(t, "multicast_mask = %%v%d : !llvm.ptr<7>, !llvm.ptr", mask);
 }
 
 void o3_kt_window_load(o3_kernel_text_t *t, int shared, const char *map, int barrier,

@@ -1,0 +1,216 @@
+/* What becomes of the sums, which lie in registers as wgmma leaves them: a thread has pairs of neighbours in
+ * a row, and the same 8 rows below. */
+#include <stdio.h>
+#include <string.h>
+
+#include "target/nvptx/gemm_writer.h"
+
+/* Reads behind the end are of the last row or pair. */
+static int clamped(o3_gemm_writer_t *w, int at, int64_t size, int64_t tile, int last) {
+  return size % tile ? o3_kt_op_const(w->t, "minsi", at, size - last) : at;
+}
+
+/* For the thread's pair of D in its row (half 0) or 8 rows below (1). */
+static void load_pair(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, const o3_gemm_part_t *p, int piece,
+                      int half, o3_gemm_pair_extras_t *extras) {
+  o3_kernel_text_t *t = w->t;
+  if (!w->g->num_extras) return;
+  int row = o3_kt_op(t, "addi", p->at.row, o3_kt_op_const(t, "addi", c->row, half * 8));
+  int column = o3_kt_op(t, "addi", p->column, o3_kt_op_const(t, "addi", c->pair, piece * 8));
+  row = clamped(w, row, w->g->m, o3_gemm_tile_rows(w->s), 1);
+  column = clamped(w, column, w->g->n, w->s->columns, 2);
+  o3_gemm_load_extras(t, w->g, (int[]){p->at.batch[0], p->at.batch[1], row, column}, extras);
+}
+
+/* The pair, as vector<2 x out>. */
+static int finish_pair(o3_gemm_writer_t *w, const o3_gemm_part_t *p, int piece, int half,
+                       o3_gemm_pair_extras_t *extras) {
+  o3_kernel_text_t *t = w->t;
+  int values[2];
+  o3_gemm_finish_pair(t, w->g, w->kernel->name, &p->sums[4 * piece + 2 * half], extras, values);
+  return o3_kt_value(t, "vector.from_elements %%v%d, %%v%d : vector<2x%s>", values[0], values[1],
+                     o3_gemm_type(w->g->out));
+}
+
+/* ---- Stores ---- */
+
+static void store_pair(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, const o3_gemm_part_t *p, int piece,
+                       int half, int pair) {
+  o3_kernel_text_t *t = w->t;
+  int row = o3_kt_op(t, "addi", p->at.row, o3_kt_op_const(t, "addi", c->row, half * 8));
+  int column = o3_kt_op(t, "addi", p->column, o3_kt_op_const(t, "addi", c->pair, piece * 8));
+  bool ragged = w->g->m % o3_gemm_tile_rows(w->s) || w->g->n % w->s->columns;
+  if (ragged) {
+    int in_row = o3_kt_cmp_const(t, "slt", row, w->g->m),
+        in_column = o3_kt_cmp_const(t, "slt", column, w->g->n);
+    o3_kt_if(t, o3_kt_value(t, "arith.andi %%v%d, %%v%d : i1", in_row, in_column));
+  }
+  const int64_t strides[O3_GEMM_DIMS] = {w->g->d_batch[0], w->g->d_batch[1], w->g->d_pitch, 1};
+  int index = o3_gemm_element_index(t, strides, (int[]){p->at.batch[0], p->at.batch[1], row, column});
+  int base = o3_kt_value(t, "llvm.getelementptr %%arg%d[0] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i8",
+                         2 + w->g->num_extras);
+  o3_kt_line(t, "llvm.store %%v%d, %%v%d {alignment = %d : i64} : vector<2x%s>, !llvm.ptr<1>", pair,
+             o3_kt_global(t, base, index, o3_gemm_type(w->g->out)), 2 * o3_gpu_element_info(w->g->out)->bytes,
+             o3_gemm_type(w->g->out));
+  if (ragged) o3_kt_end(t);
+}
+
+static void store_part(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, const o3_gemm_part_t *p) {
+  for (int piece = 0; piece < p->pieces; ++piece) {
+    for (int half = 0; half < 2; ++half) {
+      o3_gemm_pair_extras_t extras;
+      load_pair(w, c, p, piece, half, &extras);
+      store_pair(w, c, p, piece, half, finish_pair(w, p, piece, half, &extras));
+    }
+  }
+}
+
+/* Where stmatrix puts the row of this lane: of the matrices (upper, lower half) x (piece, next piece). */
+static int staged_row(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, int staging, int piece) {
+  o3_kernel_text_t *t = w->t;
+  int lane = o3_kt_op_const(t, "andi", c->thread, 31), warp = o3_kt_op_const(t, "shrui", c->thread, 5);
+  int row = o3_kt_op(t, "addi", o3_kt_op_const(t, "muli", warp, 16), o3_kt_op_const(t, "andi", lane, 15));
+  int chunk = o3_kt_op_const(t, "addi", o3_kt_op_const(t, "shrui", lane, 4), piece);
+  int swizzled = o3_kt_op(t, "xori", chunk, o3_kt_op_const(t, "andi", lane, 7));
+  int at = o3_kt_op(t, "addi", o3_kt_op_const(t, "muli", row, O3_GEMM_ROW_BYTES),
+                    o3_kt_op_const(t, "muli", swizzled, 16));
+  return o3_kt_shared(t, staging, at);
+}
+
+static void load_panel(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, const o3_gemm_part_t *p, int panel,
+                       o3_gemm_pair_extras_t *extras) {
+  for (int i = 0; i < O3_GEMM_PANEL_PAIRS; ++i) load_pair(w, c, p, panel * 8 + i / 2, i % 2, &extras[i]);
+}
+
+/* Through shared memory, of which there are two buffers. */
+static void store_panel(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, const o3_gemm_part_t *p, int panel,
+                        o3_gemm_pair_extras_t *extras) {
+  o3_kernel_text_t *t = w->t;
+  int number = p->first_panel + panel, panels = w->s->products * p->pieces / 8;
+  int words[O3_GEMM_PANEL_PAIRS],
+      staging = o3_kt_shared(t, c->staging, o3_kt_i32(t, number % 2 * O3_GEMM_STAGING_BYTES));
+  for (int i = 0; i < O3_GEMM_PANEL_PAIRS; ++i) {
+    int pair = finish_pair(w, p, panel * 8 + i / 2, i % 2, &extras[i]);
+    words[i] = o3_kt_value(t, "llvm.bitcast %%v%d : vector<2x%s> to i32", pair, o3_gemm_type(w->g->out));
+  }
+  int running = number == 0 && panels % 2 ? 0 : 1; /* that do not read this buffer */
+  o3_kt_if(t, c->leader);
+  o3_kt_line(t, "nvvm.cp.async.bulk.wait_group %d {read}", running);
+  o3_kt_end(t);
+  o3_kt_barrier(t, c->id, O3_GEMM_WARPGROUP);
+  for (int i = 0; i < 4; ++i)
+    o3_kt_line(t,
+               "nvvm.stmatrix %%v%d, %%v%d, %%v%d, %%v%d, %%v%d {layout = #nvvm.mma_layout<row>, eltType = "
+               "#nvvm.ld_st_matrix_elt_type<b16>, shape = #nvvm.ld_st_matrix_shape<m = 8, n = 8>} : "
+               "!llvm.ptr<3>, i32, i32, i32, i32",
+               staged_row(w, c, staging, 2 * i), words[4 * i], words[4 * i + 1], words[4 * i + 2],
+               words[4 * i + 3]);
+  o3_kt_line(t, "nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}");
+  o3_kt_barrier(t, c->id, O3_GEMM_WARPGROUP);
+  o3_kt_if(t, c->leader);
+  char map[16];
+  snprintf(map, sizeof(map), "%%map%d", 2 + w->g->num_extras);
+  int row = o3_kt_op(t, "addi", p->at.row, c->first);
+  o3_kt_tensor_store(
+      t, map, staging, 4,
+      (int[]){o3_kt_op_const(t, "addi", p->column, panel * 64), row, p->at.batch[1], p->at.batch[0]});
+  o3_kt_line(t, "nvvm.cp.async.bulk.commit.group");
+  o3_kt_end(t);
+}
+
+/* What the next panel's epilogue reads is asked for before a panel is stored, where registers are left. */
+static void store_panels(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, const o3_gemm_stores_t *stores) {
+  o3_gemm_pair_extras_t now[O3_GEMM_PANEL_PAIRS], next[O3_GEMM_PANEL_PAIRS];
+  int panels = stores->parts->pieces / 8, total = w->s->products * panels;
+  memcpy(next, stores->extras, sizeof(next));
+  for (int i = 0; i < total; ++i) {
+    const o3_gemm_part_t *part = &stores->parts[i / panels], *after = &stores->parts[(i + 1) / panels];
+    if (!stores->early) load_panel(w, c, part, i % panels, next);
+    memcpy(now, next, sizeof(now));
+    if (stores->early && i + 1 < total) load_panel(w, c, after, (i + 1) % panels, next);
+    store_panel(w, c, part, i % panels, now);
+  }
+}
+
+/* What the first panel's epilogue reads is asked for before the products where registers are left. */
+void o3_gemm_begin_stores(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, const o3_gemm_place_t *at,
+                          o3_gemm_stores_t *stores) {
+  *stores = (o3_gemm_stores_t){.early = w->s->store_by_tensor &&
+                                        w->s->products * w->s->columns <= O3_GEMM_MAX_COLUMNS};
+  for (int i = 0; i < w->s->products; ++i) {
+    o3_gemm_part_t *part = &stores->parts[i];
+    *part = (o3_gemm_part_t){*at, at->column, w->s->columns / 8, i * w->s->columns / 64, stores->values[i]};
+    if (i) part->at.row = o3_kt_op_const(w->t, "addi", at->row, (int64_t)i * O3_GEMM_ROWS);
+  }
+  if (stores->early) load_panel(w, c, stores->parts, 0, stores->extras);
+}
+
+void o3_gemm_end_stores(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, o3_gemm_stores_t *stores,
+                        const int *sums) {
+  int count = w->s->columns / 2;
+  for (int p = 0; p < w->s->products; ++p)
+    for (int i = 0; i < count; ++i) stores->values[p][i] = o3_kt_member(w->t, count, sums[p], i);
+  if (w->s->store_by_tensor) {
+    store_panels(w, c, stores);
+    return;
+  }
+  for (int i = 0; i < w->s->products; ++i) store_part(w, c, &stores->parts[i]);
+}
+
+/* ---- Sums shared by a cluster ---- */
+
+/* The barrier counts warps, so each comes to it as a whole. */
+void o3_gemm_cluster_barrier(o3_gemm_writer_t *w) {
+  o3_kt_line(w->t, "nvvm.bar.warp.sync %%v%d : i32", o3_kt_i32(w->t, -1));
+  o3_kt_line(w->t, "nvvm.cluster.arrive {aligned}\nnvvm.cluster.wait {aligned}");
+}
+
+/* The place of four sums: piece |piece| (a value) of this thread. */
+static int partial_offset(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, int piece) {
+  o3_kernel_text_t *t = w->t;
+  int pieces = w->s->columns / 8;
+  int at = o3_kt_op(t, "addi", o3_kt_op_const(t, "muli", c->number, pieces), piece);
+  at = o3_kt_op(t, "addi", o3_kt_op_const(t, "muli", at, O3_GEMM_WARPGROUP), c->thread);
+  return o3_kt_op_const(t, "muli", at, 16);
+}
+
+static void leave_sums(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, int sums) {
+  o3_kernel_text_t *t = w->t;
+  int count = w->s->columns / 2;
+  o3_kt_barrier(t, o3_kt_i32(t, 1 + w->s->consumers), O3_GEMM_WARPGROUP * w->s->consumers);
+  for (int piece = 0; piece < count / 4; ++piece) {
+    int four[4], at = o3_kt_shared(t, w->shared, partial_offset(w, c, o3_kt_i32(t, piece)));
+    for (int i = 0; i < 4; ++i) four[i] = o3_kt_member(t, count, sums, 4 * piece + i);
+    int vector = o3_kt_value(t, "vector.from_elements %%v%d, %%v%d, %%v%d, %%v%d : vector<4xf32>", four[0],
+                             four[1], four[2], four[3]);
+    o3_kt_line(t, "llvm.store %%v%d, %%v%d {alignment = 16 : i64} : vector<4xf32>, !llvm.ptr<3>", vector, at);
+  }
+}
+
+/* Four sums over the blocks of the cluster. */
+static void gather_sums(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, int piece, int four[4]) {
+  o3_kernel_text_t *t = w->t;
+  int at = o3_kt_shared(t, w->shared, partial_offset(w, c, piece)), total = -1;
+  for (int block = 0; block < w->s->split; ++block) {
+    int there =
+        o3_kt_value(t, "nvvm.mapa %%v%d, %%v%d : !llvm.ptr<3> -> !llvm.ptr<7>", at, o3_kt_i32(t, block));
+    int one = o3_kt_value(t, "llvm.load %%v%d {alignment = 16 : i64} : !llvm.ptr<7> -> vector<4xf32>", there);
+    total = block ? o3_kt_value(t, "arith.addf %%v%d, %%v%d : vector<4xf32>", total, one) : one;
+  }
+  for (int i = 0; i < 4; ++i)
+    four[i] = o3_kt_value(t, "vector.extract %%v%d[%d] : f32 from vector<4xf32>", total, i);
+}
+
+/* Each block of the cluster finishes a part of the columns. */
+void o3_gemm_finish_shared(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, const o3_gemm_place_t *at,
+                           int sums) {
+  o3_kernel_text_t *t = w->t;
+  int values[O3_GEMM_MAX_COLUMNS / 2], pieces = w->s->columns / 8 / w->s->split;
+  leave_sums(w, c, sums);
+  o3_gemm_cluster_barrier(w);
+  int first = o3_kt_op_const(t, "muli", w->rank, pieces);
+  for (int i = 0; i < pieces; ++i) gather_sums(w, c, o3_kt_op_const(t, "addi", first, i), &values[4 * i]);
+  int column = o3_kt_op(t, "addi", at->column, o3_kt_op_const(t, "muli", first, 8));
+  store_part(w, c, &(o3_gemm_part_t){.at = *at, .column = column, .pieces = pieces, .sums = values});
+  o3_gemm_cluster_barrier(w);
+}

@@ -1,0 +1,125 @@
+/* What a product is called with, and which ones TMA takes. */
+#include "target/nvptx/gemm_writer.h"
+
+/* ---- Arguments ---- */
+
+/* Where the last window begins, from the last position of the image. */
+static int64_t last_corner(const o3_gemm_window_t *w, int i) {
+  return (w->outputs[i] - 1) * w->steps[i] - w->lows[i] - (w->sizes[i] - 1);
+}
+
+static o3_gpu_tensor_map_t matrix_map(const o3_gemm_t *g, o3_gpu_element_t element, const int64_t sizes[2],
+                                      int64_t pitch, const int64_t batch[2]) {
+  int64_t bytes = o3_gpu_element_info(element)->bytes;
+  o3_gpu_tensor_map_t map = {
+      .element = element,
+      .rank = 4,
+      .sizes = {sizes[0], sizes[1], 1, 1},
+      .strides = {0, pitch * bytes, sizes[1] * pitch * bytes, sizes[1] * pitch * bytes},
+      .swizzle = O3_GEMM_ROW_BYTES};
+  for (int i = 0; i < 2; ++i) {
+    if (!batch[i]) continue;
+    map.sizes[3 - i] = g->batch[i];
+    map.strides[3 - i] = batch[i] * bytes;
+  }
+  return map;
+}
+
+static void add_map(o3_gpu_kernel_t *kernel, int buffer, o3_gpu_tensor_map_t map, int columns, int rows) {
+  map.box[0] = columns;
+  map.box[1] = rows;
+  map.box[2] = map.box[3] = 1;
+  o3_gpu_kernel_add_map(kernel, buffer, &map);
+}
+
+static void add_windows(const o3_gemm_t *g, const o3_gemm_schedule_t *s, o3_gpu_kernel_t *kernel) {
+  const o3_gemm_window_t *w = g->window;
+  int64_t bytes = o3_gpu_element_info(g->element)->bytes;
+  o3_gpu_tensor_map_t map = {.element = g->element,
+                             .rank = 4,
+                             .sizes = {w->channels},
+                             .box = {O3_GEMM_BLOCK_K, o3_gemm_tile_rows(s)},
+                             .swizzle = O3_GEMM_ROW_BYTES,
+                             .windows = true};
+  for (int i = 0; i < 3; ++i) {
+    map.sizes[1 + i] = w->sizes[i];
+    map.strides[1 + i] = w->strides[i] * bytes;
+  }
+  for (int i = 0; i < 2; ++i) {
+    map.lows[i] = (int32_t)-w->lows[i];
+    map.highs[i] = (int32_t)last_corner(w, i);
+    map.steps[i] = (int32_t)w->steps[i];
+  }
+  o3_gpu_kernel_add_map(kernel, 0, &map);
+  const int64_t taps[2] = {0, w->channels * g->b_pitch};
+  o3_gpu_tensor_map_t weights = matrix_map(g, g->element, (int64_t[]){g->n, w->channels}, g->b_pitch, taps);
+  weights.sizes[2] = w->taps[0] * w->taps[1];
+  add_map(kernel, 1, weights, 64, O3_GEMM_BLOCK_K);
+}
+
+static void add_factors(const o3_gemm_t *g, const o3_gemm_schedule_t *s, o3_gpu_kernel_t *kernel) {
+  if (g->window) {
+    add_windows(g, s, kernel);
+    return;
+  }
+  add_map(kernel, 0, matrix_map(g, g->element, (int64_t[]){g->k, g->m}, g->a_pitch, g->a_batch),
+          O3_GEMM_BLOCK_K, o3_gemm_tile_rows(s));
+  if (g->b_by_rows) {
+    add_map(kernel, 1, matrix_map(g, g->element, (int64_t[]){g->n, g->k}, g->b_pitch, g->b_batch), 64,
+            O3_GEMM_BLOCK_K);
+  } else {
+    add_map(kernel, 1, matrix_map(g, g->element, (int64_t[]){g->k, g->n}, g->b_pitch, g->b_batch),
+            O3_GEMM_BLOCK_K, s->pairs ? s->columns / 2 : s->columns);
+  }
+}
+
+void o3_gemm_add_arguments(const o3_gemm_t *g, const o3_gemm_schedule_t *s, o3_gpu_kernel_t *kernel) {
+  int out = 2 + g->num_extras;
+  add_factors(g, s, kernel);
+  for (int i = 0; i < g->num_extras; ++i) o3_gpu_kernel_add_pointer(kernel, 2 + i);
+  if (s->store_by_tensor) {
+    add_map(kernel, out, matrix_map(g, g->out, (int64_t[]){g->n, g->m}, g->d_pitch, g->d_batch), 64,
+            O3_GEMM_ROWS);
+  } else {
+    o3_gpu_kernel_add_pointer(kernel, out);
+  }
+}
+
+/* ---- What is refused ---- */
+
+/* The limits of im2col maps of two spatial dimensions. */
+static const char *refuse_window(const o3_gemm_window_t *w) {
+  enum { CORNER = 127, STEP = 8, OFFSET = 255, ALIGNMENT = 8 };
+  if (w->channels % ALIGNMENT) return "the channels are no multiple of 8";
+  for (int i = 0; i < 3; ++i) {
+    if (w->strides[i] % ALIGNMENT || w->strides[i] < 1)
+      return "a position of the image is at an address that TMA does not take";
+  }
+  for (int i = 0; i < 2; ++i) {
+    int64_t last = last_corner(w, i);
+    if (w->lows[i] < 0 || w->lows[i] > CORNER || last > CORNER || last < -CORNER)
+      return "the windows reach too far beyond the image, or end too far before its end";
+    if (w->steps[i] > STEP || (w->taps[i] - 1) * w->dilations[i] > OFFSET)
+      return "the steps or the taps of a window are too far apart";
+  }
+  return NULL;
+}
+
+const char *o3_gemm_refuse(const o3_gemm_t *g) {
+  enum { ALIGNMENT = 8 };
+  if (g->window) {
+    const char *why = refuse_window(g->window);
+    if (why) return why;
+  }
+  if (g->element == O3_GPU_F32) return "the warpgroup product takes f16 and bf16";
+  if (g->n % ALIGNMENT || g->k % ALIGNMENT) return "the sizes n and k are no multiples of 8";
+  if ((!g->window && g->a_pitch % ALIGNMENT) || g->b_pitch % ALIGNMENT || g->d_pitch % ALIGNMENT)
+    return "a row starts at an address that TMA does not take";
+  for (int i = 0; i < 2; ++i) {
+    if (g->a_batch[i] % ALIGNMENT || g->b_batch[i] % ALIGNMENT || g->d_batch[i] % ALIGNMENT)
+      return "a matrix starts at an address that TMA does not take";
+  }
+  if (g->m < 1 || g->n < 1 || g->k < 1 || o3_gemm_batches(g) < 1) return "a size is zero";
+  if (o3_gemm_batches(g) * g->m * g->n > INT32_MAX) return "the result has more than 2^31 elements";
+  return NULL;
+}

@@ -1,0 +1,81 @@
+/* Inside the writers of products: what gemm_kernel.c (roles, copies, products), gemm_epilogue.c (what becomes
+ * of sums) and gemm_launch.c (arguments) share. Numbers are values of the text. */
+#ifndef O3_TARGET_NVPTX_GEMM_WRITER_H
+#define O3_TARGET_NVPTX_GEMM_WRITER_H
+
+#include "target/nvptx/product_text.h"
+
+enum {
+  O3_GEMM_BLOCK_K = 64,    /* elements of k a stage: rows of 128 bytes, the widest swizzle */
+  O3_GEMM_WARPGROUP = 128, /* threads */
+  O3_GEMM_ROWS = 64,       /* of a product */
+  O3_GEMM_ROW_BYTES = 128, /* of a swizzled row */
+  O3_GEMM_STAGING_BYTES = O3_GEMM_ROWS * O3_GEMM_ROW_BYTES,
+  O3_GEMM_MAX_COLUMNS = 256,
+  O3_GEMM_MAX_PRODUCTS = 2,
+  O3_GEMM_PANEL_PAIRS = 16 /* of a thread in 64 columns: 8 pieces of 8 columns, two halves */
+};
+
+typedef struct o3_gemm_writer {
+  o3_kernel_text_t *t;
+  const o3_gemm_t *g;
+  const o3_gemm_schedule_t *s;
+  const o3_gpu_kernel_t *kernel;
+  int a_bytes, b_bytes; /* of a stage */
+  int k_blocks;
+  int shared, full, empty; /* pointers */
+  int thread, block, rank; /* rank: in the cluster */
+} o3_gemm_writer_t;
+
+typedef struct o3_gemm_consumer {
+  int number;          /* of the warpgroup among the consumers */
+  int thread;          /* in the warpgroup */
+  int first;           /* of the tile's rows: the warpgroup's */
+  int row, pair;       /* of a tile's rows: that of the thread's first sums; of 8 columns: that of its pair */
+  int leader;          /* condition: thread 0 */
+  int id;              /* of the warpgroup's barrier */
+  int staging;         /* pointer */
+  int stage_addresses; /* of A's first stage for this warpgroup, shifted by 4 */
+  int b_addresses;
+} o3_gemm_consumer_t;
+
+/* What the epilogue works on: a product's |pieces| of 8 columns from |column|, the sums of each 4 values: the
+ * thread's pair in its row, then that 8 rows below. |at| is moved down to the product; |first_panel|: the
+ * panels of 64 columns of the products above. */
+typedef struct o3_gemm_part {
+  o3_gemm_place_t at;
+  int column; /* value: the first, of D */
+  int pieces, first_panel;
+  const int *sums;
+} o3_gemm_part_t;
+
+/* A tile of a consumer on its way to D. */
+typedef struct o3_gemm_stores {
+  o3_gemm_part_t parts[O3_GEMM_MAX_PRODUCTS];
+  int values[O3_GEMM_MAX_PRODUCTS][O3_GEMM_MAX_COLUMNS / 2];
+  o3_gemm_pair_extras_t extras[O3_GEMM_PANEL_PAIRS]; /* of the first panel */
+  bool early;                                        /* they were asked for before the products */
+} o3_gemm_stores_t;
+
+/* ---- gemm_epilogue.c ---- */
+
+/* Before the products of the tile |at|, and behind them: |sums|, a struct for each product, go to D. */
+void o3_gemm_begin_stores(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, const o3_gemm_place_t *at,
+                          o3_gemm_stores_t *stores);
+void o3_gemm_end_stores(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, o3_gemm_stores_t *stores,
+                        const int *sums);
+
+/* Behind the products of a cluster that shares the sums: each block finishes a part of the columns. All
+ * threads of the cluster's blocks that are no consumers are to come to two cluster barriers for it. */
+void o3_gemm_finish_shared(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, const o3_gemm_place_t *at,
+                           int sums);
+void o3_gemm_cluster_barrier(o3_gemm_writer_t *w);
+
+/* ---- gemm_schedule.c, gemm_launch.c ---- */
+
+/* Of shared memory, where the stages are, or the sums that a cluster shares. */
+int o3_gemm_ring_bytes(const o3_gemm_schedule_t *s);
+
+void o3_gemm_add_arguments(const o3_gemm_t *g, const o3_gemm_schedule_t *s, o3_gpu_kernel_t *kernel);
+
+#endif

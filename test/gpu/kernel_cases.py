@@ -6,6 +6,7 @@ are checked:
 
     kernel_cases.py [--checked] > cases.mlir
 """
+import re
 import sys
 from dataclasses import dataclass
 from typing import Callable
@@ -39,6 +40,7 @@ def generic(maps, iterators, inputs, output, body, attributes=""):
 
 
 P, R = "parallel", "reduction"
+TOLERANCES = {"f16": 3e-3, "bf16": 1e-2, "f32": 1e-5}
 FILL = "%z = arith.constant {0} : f32\nlinalg.yield %z : f32\n"
 
 
@@ -65,6 +67,14 @@ EPILOGUES = {
                      "%e1 = arith.extf %i2 : {0} to f32\n%y = arith.addf %s, %e1 : f32\n",
                      lambda torch, y, extras: y + extras[0] + extras[1]),
 }
+
+
+def in_f32(body):
+    """Without extensions of what is f32 already."""
+    for to, source in re.findall(r"(%\w+) = arith\.extf (%\w+) : f32 to f32\n", body):
+        body = body.replace(f"{to} = arith.extf {source} : f32 to f32\n", "")
+        body = re.sub(rf"{to}\b", source, body)
+    return body
 
 
 def gemm(m, n, k, epilogue="none", kind="f16", by_rows=True, batch=0, out=None, schedule=None):
@@ -105,7 +115,7 @@ def gemm(m, n, k, epilogue="none", kind="f16", by_rows=True, batch=0, out=None, 
         y = a @ (b if by_rows else b.transpose(-1, -2))
         return EPILOGUES[epilogue][1](torch, y, extra)
 
-    return Case(name, function(name, arguments, text), arguments, reference, 3e-3 if kind == "f16" else 1e-2, "gemm",
+    return Case(name, function(name, arguments, in_f32(text)), arguments, reference, TOLERANCES[kind], "gemm",
                 (m, n, k, epilogue, kind, by_rows, batch))
 
 
@@ -395,6 +405,13 @@ def checked():
     cases += [gemm(1000, 264, 200, "biasresidual", batch=3, schedule=square), gemm(5000, 1000, 40, schedule=square),
               gemm(2040, 4088, 520, "biasgelu", "bf16", by_rows=False, schedule=wide),
               gemm(700, 1096, 392, "bias", batch=2, out="f32", schedule=(2, 2, 128, 6, 1, 8, 0, 1, 0))]
+    cases += [gemm(m, n, k, e, kind, rows, batch, out) for m, n, k, e, kind, rows, batch, out in [
+        (1, 1000, 2048, "bias", "f16", False, 0, None), (1, 1001, 2049, "bias", "f32", True, 0, None),
+        (1, 1001, 2049, "none", "f32", False, 0, None), (7, 77, 130, "biasresidual", "bf16", True, 0, None),
+        (8, 768, 768, "biasgelu", "f16", False, 0, None), (3, 4096, 1024, "biasrelu", "f16", True, 0, "f32"),
+        (2, 72, 40, "none", "f16", True, 5, None), (5, 33, 17, "none", "f16", False, 3, None),
+        (1, 1, 1, "none", "f32", True, 0, None), (4, 2, 5000, "none", "bf16", False, 0, None),
+        (8, 11008, 256, "biasrelu", "f32", True, 0, None)]]
     around = (1, 1, 1, 1)
     cases += [conv(c) for c in [
         Conv((2, 13, 11), 40, 72, (3, 3), (1, 1), around), Conv((3, 9, 14), 64, 128, (3, 3), (2, 2), around),

@@ -9,6 +9,7 @@
 #include "target/cpu/nest.h"
 #include "target/nvptx/body_text.h"
 #include "target/nvptx/gemm_kernel.h"
+#include "target/nvptx/gemv_kernel.h"
 #include "target/nvptx/window_site.h"
 
 /* Groups of loops; the first are O3_GEMM_OUTER to O3_GEMM_COLUMN. */
@@ -156,7 +157,7 @@ static const char *read_types(reader_t *r) {
   o3_gpu_element_t other;
   if (!o3_kernel_site_element(r->a->value, &r->gemm.element) ||
       !o3_kernel_site_element(r->b->value, &other) || other != r->gemm.element)
-    return "the factors are not of one of the types f16, bf16";
+    return "the factors are not of one of the types f16, bf16, f32";
   bool sums = mlirTypeIsAF32(o3_type_element(mlirValueGetType(r->c->value)));
   return sums ? NULL : "the sums are not in f32";
 }
@@ -182,7 +183,15 @@ static bool is_extended(const o3_nest_t *nest, MlirValue value, int index) {
          mlirValueEqual(mlirOperationGetOperand(def, 0), mlirBlockGetArgument(nest->body, index));
 }
 
-bool o3_gemm_multiplies_halves(const o3_nest_t *nest) {
+/* |value| is the argument |index| of the body: f32 itself, or extended to it. */
+static bool is_factor(const o3_nest_t *nest, MlirValue value, int index) {
+  return mlirValueEqual(value, mlirBlockGetArgument(nest->body, index)) || is_extended(nest, value, index);
+}
+
+typedef bool (*factor_fn_t)(const o3_nest_t *nest, MlirValue value, int index);
+
+/* Whether the body is so_far + x * y, in any order, where |factor| says what x and y are. */
+static bool multiplies(const o3_nest_t *nest, factor_fn_t factor) {
   MlirValue so_far = mlirBlockGetArgument(nest->body, 2);
   MlirOperation add = o3_value_def(mlirOperationGetOperand(mlirBlockGetTerminator(nest->body), 0));
   if (mlirOperationIsNull(add) || !o3_op_is(add, "arith.addf")) return false;
@@ -191,9 +200,10 @@ bool o3_gemm_multiplies_halves(const o3_nest_t *nest) {
   MlirOperation mul = o3_value_def(mlirOperationGetOperand(add, left));
   if (mlirOperationIsNull(mul) || !o3_op_is(mul, "arith.mulf")) return false;
   MlirValue x = mlirOperationGetOperand(mul, 0), y = mlirOperationGetOperand(mul, 1);
-  return (is_extended(nest, x, 0) && is_extended(nest, y, 1)) ||
-         (is_extended(nest, x, 1) && is_extended(nest, y, 0));
+  return (factor(nest, x, 0) && factor(nest, y, 1)) || (factor(nest, x, 1) && factor(nest, y, 0));
 }
+
+bool o3_gemm_multiplies_halves(const o3_nest_t *nest) { return multiplies(nest, is_extended); }
 
 static const char *read_matrices(reader_t *r) {
   const char *why = NULL;
@@ -230,8 +240,8 @@ static const char *read_product(reader_t *r, MlirOperation op) {
   if (!read_nest(r, op, r->product) || !read_nest(r, op, r->whole)) return "an op is no loop nest on buffers";
   o3_nest_drop_single_turns(r->product);
   o3_nest_merge(r->product);
-  if (r->product->num_inputs != 2 || r->product->num_operands != 3 || !o3_gemm_multiplies_halves(r->product))
-    return "it is no product of two factors in half precision";
+  if (r->product->num_inputs != 2 || r->product->num_operands != 3 || !multiplies(r->product, is_factor))
+    return "it is no product of two factors";
   const char *why = r->has_halo ? "it has a border" : read_matrices(r);
   if (why && (r->has_halo || walks_windows(r->whole))) why = read_windows(r);
   if (why) return why;
@@ -460,6 +470,19 @@ static void number_arguments(const reader_t *r, o3_gpu_kernel_t *kernel) {
   }
 }
 
+/* As below: warps, lanes, columns, depth, sharing, vector (gemv_kernel.h). */
+static o3_gemv_schedule_t choose_gemv_schedule(const reader_t *r) {
+  int64_t given[6];
+  if (o3_op_ints(r->product->op, "o3.schedule", given, 6) != 6)
+    return o3_gemv_schedule(&r->gemm, r->site->gpu);
+  return (o3_gemv_schedule_t){.warps = (int)given[0],
+                              .lanes = (int)given[1],
+                              .columns = (int)given[2],
+                              .depth = (int)given[3],
+                              .sharing = (int)given[4],
+                              .vector = (int)given[5]};
+}
+
 /* o3.schedule of the product, when it has been chosen before: consumers, products, columns, stages, split,
  * group_rows, store_by_tensor, alternate, pairs. */
 static o3_gemm_schedule_t choose_schedule(const reader_t *r) {
@@ -479,9 +502,13 @@ static o3_gemm_schedule_t choose_schedule(const reader_t *r) {
                               .pairs = given[8] != 0};
 }
 
-static const char *read_all(reader_t *r) {
+static const char *read_site(reader_t *r) {
   const char *why = read_ops(r);
-  if (!why) why = read_output(r);
+  return why ? why : read_output(r);
+}
+
+static const char *read_all(reader_t *r) {
+  const char *why = read_site(r);
   return why ? why : o3_gemm_refuse(&r->gemm);
 }
 
@@ -530,9 +557,35 @@ o3_status_t o3_gemm_make(const o3_kernel_site_t *site, o3_gpu_kernel_t *kernel, 
     return NULL;
   }
   O3_TRY(o3_gemm_build(&r->gemm, &schedule, site->multiprocessors, kernel));
-  O3_GPU_KERNEL_NOTE(kernel, {"consumers", schedule.consumers}, {"columns", schedule.columns},
-                     {"stages", schedule.stages}, {"split", schedule.split},
-                     {"group_rows", schedule.group_rows}, {"store_by_tensor", schedule.store_by_tensor});
+  O3_GPU_KERNEL_NOTE(kernel, {"consumers", schedule.consumers}, {"products", schedule.products},
+                     {"columns", schedule.columns}, {"stages", schedule.stages}, {"split", schedule.split},
+                     {"group_rows", schedule.group_rows}, {"store_by_tensor", schedule.store_by_tensor},
+                     {"alternate", schedule.alternate}, {"pairs", schedule.pairs});
+  number_arguments(r, kernel);
+  return r->status;
+}
+
+/* Where warpgroups multiply halves, more rows than these take as long or longer. */
+static bool is_for_warpgroups(const reader_t *r) {
+  int64_t most = r->gemm.b_by_rows ? 2 : 4;
+  bool wgmma = (r->site->gpu->matrix & O3_GPU_WGMMA) != 0;
+  return wgmma && r->gemm.m > most && !o3_gemm_refuse(&r->gemm);
+}
+
+o3_status_t o3_gemv_make(const o3_kernel_site_t *site, o3_gpu_kernel_t *kernel, const char **why_not) {
+  reader_t *r = create_reader(site);
+  O3_TRY_ALLOC(r);
+  *kernel = (o3_gpu_kernel_t){0};
+  *why_not = read_site(r);
+  if (!*why_not) *why_not = o3_gemv_refuse(&r->gemm);
+  if (!*why_not && is_for_warpgroups(r)) *why_not = "it has as many rows as warpgroups multiply as quickly";
+  if (*why_not) return NULL;
+  r->gemm.epilogue = write_epilogue;
+  r->gemm.epilogue_context = r;
+  o3_gemv_schedule_t s = choose_gemv_schedule(r);
+  O3_TRY(o3_gemv_build(&r->gemm, &s, site->gpu->sm >= 90, kernel));
+  O3_GPU_KERNEL_NOTE(kernel, {"warps", s.warps}, {"lanes", s.lanes}, {"columns", s.columns},
+                     {"depth", s.depth}, {"sharing", s.sharing}, {"vector", s.vector});
   number_arguments(r, kernel);
   return r->status;
 }

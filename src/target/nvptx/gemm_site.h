@@ -10,6 +10,10 @@
 o3_status_t o3_gemm_make(const o3_kernel_site_t *site, o3_gpu_kernel_t *kernel, const char **why_not)
     O3_MUST_USE;
 
+/* The same for products of few rows (gemv_kernel.h). */
+o3_status_t o3_gemv_make(const o3_kernel_site_t *site, o3_gpu_kernel_t *kernel, const char **why_not)
+    O3_MUST_USE;
+
 /* Whether the body of a nest with two inputs is so_far + extf(a) * extf(b), in any order. */
 bool o3_gemm_multiplies_halves(const o3_nest_t *nest);
 

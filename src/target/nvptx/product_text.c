@@ -82,8 +82,8 @@ void o3_gemm_load_extras(o3_kernel_text_t *t, const o3_gemm_t *g, const int at[O
   for (int i = 0; i < g->num_extras; ++i) load_extra(t, g, i, at, extras->values[i]);
 }
 
-static int call_epilogue(o3_kernel_text_t *t, const o3_gemm_t *g, const char *kernel, int sum,
-                         const o3_gemm_pair_extras_t *extras, int which) {
+int o3_gemm_finish(o3_kernel_text_t *t, const o3_gemm_t *g, const char *kernel, int sum,
+                   const o3_gemm_pair_extras_t *extras, int which) {
   int result = o3_kt_name(t);
   o3_strbuf_printf(&t->out, "%%v%d = llvm.call @%s_epilogue(%%v%d", result, kernel, sum);
   for (int i = 0; i < g->num_extras; ++i) o3_strbuf_printf(&t->out, ", %%v%d", extras->values[i][which]);
@@ -96,7 +96,7 @@ static int call_epilogue(o3_kernel_text_t *t, const o3_gemm_t *g, const char *ke
 
 void o3_gemm_finish_pair(o3_kernel_text_t *t, const o3_gemm_t *g, const char *kernel, const int sums[2],
                          const o3_gemm_pair_extras_t *extras, int results[2]) {
-  for (int i = 0; i < 2; ++i) results[i] = call_epilogue(t, g, kernel, sums[i], extras, i);
+  for (int i = 0; i < 2; ++i) results[i] = o3_gemm_finish(t, g, kernel, sums[i], extras, i);
 }
 
 void o3_gemm_write_epilogue(o3_kernel_text_t *t, const o3_gemm_t *g, const char *kernel) {

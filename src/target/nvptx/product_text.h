@@ -33,7 +33,11 @@ typedef struct o3_gemm_pair_extras {
 void o3_gemm_load_extras(o3_kernel_text_t *t, const o3_gemm_t *gemm, const int at[O3_GEMM_DIMS],
                          o3_gemm_pair_extras_t *extras);
 
-/* The pair as elements of D, from its sums. |kernel|: the kernel's name. */
+/* The element of D of a sum; |which| of the pair |extras| are of. |kernel|: the kernel's name. */
+int o3_gemm_finish(o3_kernel_text_t *t, const o3_gemm_t *gemm, const char *kernel, int sum,
+                   const o3_gemm_pair_extras_t *extras, int which);
+
+/* The pair as elements of D, from its sums. */
 void o3_gemm_finish_pair(o3_kernel_text_t *t, const o3_gemm_t *gemm, const char *kernel, const int sums[2],
                          const o3_gemm_pair_extras_t *extras, int results[2]);
 

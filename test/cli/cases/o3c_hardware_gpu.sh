@@ -57,8 +57,11 @@ launch_has() {
   run 0 "$O3C" m.mlir -q -O2 --target hopper --hardware other.json --explain -o a.mlir --emit llvm
   err_has "$2"
 }
-launch_has '' "gemm: block 384, cluster 1, columns 256,"
-launch_has 's/232448/100000/' "stages 2,"
+launch_has "" "gemm: "
+stages=$(sed -n 's/.*gemm: .*stages \([0-9]*\).*/\1/p' "$CASE_TMP/stderr")
+launch_has s/232448/100000/ "gemm: "
+fewer=$(sed -n 's/.*gemm: .*stages \([0-9]*\).*/\1/p' "$CASE_TMP/stderr")
+[ "$fewer" -lt "$stages" ] || fail "$fewer stages, and with more shared memory $stages"
 launch_has 's/232448/16384/' "generic: block 256, cluster 1, elements 256, shared 0"
 sed 's/65536/16384/' hopper.json >few.json
 run 1 "$O3C" m.mlir -q -O2 --target hopper --hardware few.json -o a.so

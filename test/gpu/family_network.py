@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+"""A small network that has a kernel of every family, on an NVIDIA GPU: what sanitize.sh runs.
+
+    family_network.py pack FOLDER [TARGET]   compile it and its reference (ONNX Runtime) into FOLDER; for hopper, which is
+                                             what is compiled for without TARGET, every family of FAMILIES must be there
+    family_network.py run FOLDER             three runs of a session, compared with the reference
+
+The last line is `families: P passed, F failed`.
+"""
+import os
+import sys
+
+import numpy as np
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(os.path.dirname(HERE), "numeric")]
+
+FAMILIES = ("_gemm_", "_conv_", "_rows_", "_pack_", "_maxpool_", "_attention_", "_gemv_")
+BATCH, HEADS, WIDTH = 2, 2, 64
+TOLERANCE = 1e-2  # of the error's norm: fp16 beside fp32
+
+
+def model(rng):
+    """Two convolutions, a maximum and a mean over positions, attention over them, products and a softmax."""
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+
+    nodes, constants, model_width = [], {}, HEADS * WIDTH
+
+    def constant(name, *shape, values=None):
+        fan_in = np.prod(shape[1:]) if len(shape) == 4 else (shape or [1])[0]
+        drawn = (rng.standard_normal(shape) / fan_in**0.5).astype(np.float32)
+        constants[name] = drawn if values is None else np.array(values, np.int64)
+        return name
+
+    def add(op, sources, **attributes):
+        nodes.append(helper.make_node(op, sources, [f"v{len(nodes)}"], name=f"{op}_{len(nodes)}", **attributes))
+        return nodes[-1].output[0]
+
+    x = add("Relu", [add("Conv", ["x", constant("c0", 64, 8, 3, 3), constant("d0", 64)], pads=[1] * 4)])
+    x = add("MaxPool", [x], kernel_shape=[3, 3], strides=[2, 2], pads=[1] * 4)
+    x = add("Relu", [add("Conv", [x, constant("c1", model_width, 64, 3, 3), constant("d1", model_width)], strides=[2, 2])])
+    x = add("Reshape", [x, constant("flat", values=[0, model_width, -1])])
+    x = add("Transpose", [x], perm=[0, 2, 1])
+    x = add("LayerNormalization", [x, constant("g", model_width), constant("h", model_width)])
+    parts = []
+    for i, perm in enumerate(([0, 2, 1, 3], [0, 2, 3, 1], [0, 2, 1, 3])):
+        part = add("Add", [add("MatMul", [x, constant(f"w{i}", model_width, model_width)]), constant(f"b{i}", model_width)])
+        part = add("Reshape", [part, constant("heads", values=[0, -1, HEADS, WIDTH])])
+        parts.append(add("Transpose", [part], perm=perm))
+    constants["scale"] = np.array(WIDTH**-0.5, np.float32)
+    weights = add("Softmax", [add("Mul", [add("MatMul", parts[:2]), "scale"])], axis=-1)
+    x = add("Transpose", [add("MatMul", [weights, parts[2]])], perm=[0, 2, 1, 3])
+    x = add("ReduceMean", [add("Reshape", [x, constant("join", values=[0, -1, model_width])])], axes=[1], keepdims=0)
+    x = add("Gemm", [x, constant("e", 1000, model_width), constant("f", 1000)], transB=1)
+    x = add("Softmax", [add("CumSum", [x, constant("axis", values=1)])], axis=-1)
+    graph = helper.make_graph(nodes, "families", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [BATCH, 8, 31, 29])],
+                              [helper.make_tensor_value_info(x, TensorProto.FLOAT, [BATCH, 1000])],
+                              [numpy_helper.from_array(value, key) for key, value in constants.items()])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def pack(folder, target="hopper"):
+    import o3_model
+    import onnx
+    import onnxruntime
+
+    os.makedirs(folder, exist_ok=True)
+    rng = np.random.default_rng(int(os.environ.get("O3_SEED", 1)))
+    path = os.path.join(folder, "families")
+    onnx.save(model(rng), f"{path}.onnx")
+    x = rng.standard_normal((BATCH, 8, 31, 29)).astype(np.float32)
+    y = onnxruntime.InferenceSession(f"{path}.onnx", providers=["CPUExecutionProvider"]).run(None, {"x": x})[0]
+    np.savez(f"{path}.npz", x=x, y=y)
+    o3_model.compile_model(f"{path}.onnx", f"{path}.so", 3, ("--target", target, "--precision", "fp16"))
+    with open(f"{path}.so", "rb") as file:
+        library = file.read()
+    missing = [name for name in FAMILIES if name.encode() not in library and target == "hopper"]
+    if missing:
+        raise SystemExit(f"families: no kernel of {', '.join(missing)}")
+
+
+def run(folder):
+    import o3_model
+
+    with np.load(os.path.join(folder, "families.npz")) as arrays:
+        x, expected = arrays["x"], arrays["y"].astype(np.float64)
+    session = o3_model.Model(os.path.join(folder, "families.so")).session()
+    passed = 0
+    for turn in ("as written", "recorded", "replayed"):
+        error = np.linalg.norm(session.run([x])[0] - expected) / np.linalg.norm(expected)
+        good = error <= TOLERANCE
+        passed += good
+        print(f"{'ok  ' if good else 'FAIL'} {turn:12} {error:.2e} (at most {TOLERANCE:.0e})", flush=True)
+    print(f"families: {passed} passed, {3 - passed} failed")
+    return int(passed < 3)
+
+
+if __name__ == "__main__":
+    sys.exit({"pack": pack, "run": run}[sys.argv[1]](*sys.argv[2:]))

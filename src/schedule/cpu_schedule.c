@@ -47,6 +47,37 @@ o3_schedule_packed_t o3_schedule_packed(const o3_machine_t *machine, const o3_sc
   return s;
 }
 
+/* ---- Products with few vectors ---- */
+
+/* As many streams as the accumulators, or the factors of the rows, leave registers for. */
+static int64_t choose_steps(const o3_machine_t *machine, const o3_schedule_vectors_t *p) {
+  bool wide = machine->vector_registers >= 32;
+  if (p->is_dots) return wide || p->few <= 2 ? 4 : 2;
+  int64_t most = (wide ? 28 : 14) / (p->few + 1);
+  return most >= 8 ? 8 : most >= 4 ? 4 : 2;
+}
+
+/* As few parts as give each core the same: a long row is a longer stream. Results that each row is added to
+ * stay in the first-level cache. */
+static int64_t choose_span(const o3_machine_t *machine, const o3_schedule_vectors_t *p, int64_t lanes) {
+  enum { LEAST_DOTS = 16, MOST_DOTS = 512, LEAST_SUMS = 256, MOST_SUMS = 4096 };
+  int64_t least_span = p->is_dots ? LEAST_DOTS : LEAST_SUMS, most = MOST_DOTS;
+  if (!p->is_dots) most = least(machine->l1_bytes / 2 / (p->few * p->bits / 8), MOST_SUMS);
+  most = most < least_span ? least_span : most / lanes * lanes;
+  if (p->many < 0) return most;
+  int64_t parts = divide_up(p->many, most), cores = p->around < machine->cores ? machine->cores : 1;
+  int64_t span = parts ? divide_up(p->many, divide_up(parts, cores) * cores) : least_span;
+  return divide_up(span < least_span ? least_span : span, lanes) * lanes;
+}
+
+o3_schedule_thin_t o3_schedule_thin(const o3_machine_t *machine, const o3_schedule_vectors_t *product) {
+  int64_t lanes = machine->vector_bytes / (product->bits / 8);
+  return (o3_schedule_thin_t){
+      .lanes = lanes, .steps = choose_steps(machine, product), .span = choose_span(machine, product, lanes)};
+}
+
+/* ---- Attention ---- */
+
 /* Each task packs all keys and values, so it should take many queries, unless cores were left without one. */
 static int64_t choose_queries(const o3_machine_t *machine, int64_t around, int64_t queries) {
   enum { FEW = 64, MANY = 128, TASKS_A_CORE = 2 };
@@ -258,6 +289,10 @@ typedef struct field {
 static const field_t PACKED[] = {
 #include "schedule/cpu_schedules.def"
 };
+#define O3_SCHEDULE_THIN FIELD
+static const field_t THIN[] = {
+#include "schedule/cpu_schedules.def"
+};
 #define O3_SCHEDULE_TILES FIELD
 static const field_t TILES[] = {
 #include "schedule/cpu_schedules.def"
@@ -282,8 +317,12 @@ static const struct {
   size_t count;
 } FAMILIES[] = {
 #define FAMILY(id, name, table) [O3_SCHEDULE_FAMILY_##id] = {name, table, sizeof(table) / sizeof((table)[0])}
-    FAMILY(PACKED, "packed", PACKED), FAMILY(TILES, "tiles", TILES), FAMILY(WINOGRAD, "winograd", WINOGRAD),
-    FAMILY(CSR, "csr", CSR), FAMILY(ATTENTION, "attention", ATTENTION)
+    FAMILY(PACKED, "packed", PACKED),
+    FAMILY(THIN, "thin", THIN),
+    FAMILY(TILES, "tiles", TILES),
+    FAMILY(WINOGRAD, "winograd", WINOGRAD),
+    FAMILY(CSR, "csr", CSR),
+    FAMILY(ATTENTION, "attention", ATTENTION)
 #undef FAMILY
 };
 enum { MAX_FIELDS = 8 };

@@ -18,6 +18,7 @@
 
 typedef enum o3_schedule_family {
   O3_SCHEDULE_FAMILY_PACKED,
+  O3_SCHEDULE_FAMILY_THIN,
   O3_SCHEDULE_FAMILY_TILES,
   O3_SCHEDULE_FAMILY_WINOGRAD,
   O3_SCHEDULE_FAMILY_CSR,
@@ -28,6 +29,10 @@ typedef enum o3_schedule_family {
 typedef struct o3_schedule_packed {
 #include "schedule/cpu_schedules.def"
 } o3_schedule_packed_t;
+#define O3_SCHEDULE_THIN(field, least, most, what) int64_t field;
+typedef struct o3_schedule_thin {
+#include "schedule/cpu_schedules.def"
+} o3_schedule_thin_t;
 #define O3_SCHEDULE_TILES(field, least, most, what) int64_t field;
 typedef struct o3_schedule_tiles {
 #include "schedule/cpu_schedules.def"
@@ -62,6 +67,14 @@ typedef struct o3_schedule_product {
   int64_t around, rows, columns; /* products; of each */
 } o3_schedule_product_t;
 o3_schedule_packed_t o3_schedule_packed(const o3_machine_t *machine, const o3_schedule_product_t *product);
+
+typedef struct o3_schedule_vectors {
+  int bits;
+  int64_t around, few, many; /* products; vectors; results for each */
+  bool is_dots;              /* the matrix is contiguous along the sum */
+} o3_schedule_vectors_t;
+o3_schedule_thin_t o3_schedule_thin(const o3_machine_t *machine, const o3_schedule_vectors_t *product);
+
 /* Of f32 products, |around| times |queries| of them. */
 o3_schedule_attention_t o3_schedule_attention(const o3_machine_t *machine, int64_t around, int64_t queries);
 

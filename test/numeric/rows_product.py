@@ -14,6 +14,13 @@ R("MatMul", ["M,K", "B,K,N"], [(7, 13, 2, 11), (16, 32, 3, 17)], F32, np.matmul,
 R("MatMul", ["B,1,M,K", "H,K,N"], [(2, 7, 13, 3, 11), (1, 1, 1, 1, 1), (2, 5, 16, 4, 8)], F32, np.matmul, _tol=16)
 R("MatMul", ["K", "K,N"], [(7, 5), (64, 33), (1, 1)], F32, np.matmul, _tol=16)
 R("MatMul", ["M,K", "K"], [(7, 5), (64, 33), (1, 1)], F32, np.matmul, _tol=16)
+# A matrix with few vectors, contiguous along the results or along the sum, longer than what is packed at a time, and with
+# an epilogue; results that are contiguous along neither.
+R("MatMul", ["A,B,M,K", "A,B,K,N"], [(1, 2, 3, 37, 65), (1, 1, 1, 2053, 17), (1, 2, 131, 67, 2)], ["f32", "f64"], np.matmul, _tol=16,
+  _terms=lambda *sizes: sizes[3])
+R("MatMul", ["5,K", "K,N"], [(17, 1031)], F32, np.matmul, _tol=16)
+R("t = MatMul(x0, x1) u = Add(t, x2) y0 = Relu(u)", ["M,K", "K,3", "3"], [(131, 67)], F32,
+  lambda a, b, c: np.maximum(a @ b + c, 0), _tol=32)
 R("MatMul", ["K", "K"], VECTOR, F32, np.matmul, _tol=32)
 R("MatMul", ["M,K", "K,N"], MATRIX[:4], ["i32", "i64", "u32", "u64"], np.matmul)
 R("MatMulInteger", [T("M,K", "extremes", "u8"), T("K,N", "extremes", "i8")], MATRIX, ["u8"],
@@ -32,6 +39,8 @@ def gemm(alpha=1.0, beta=1.0, left=False, right=False):
 R("Gemm", ["M,K", "K,N", "N"], MATRIX, ["f32", "f64", "f16"], gemm(), _tol=16)
 R("Gemm", ["M,K", "N,K", "M,N"], [(7, 13, 11), (1, 1, 1), (31, 32, 33)], F32, gemm(0.5, 2.0, right=True), alpha=0.5,
   beta=2.0, transB=1, _tol=16)
+R("Gemm", ["M,K", "N,K", "N"], [(1, 2053, 33), (5, 67, 131)], ["f32", "f64"], gemm(right=True), transB=1, _tol=16,
+  _terms=lambda *sizes: sizes[1])
 R("Gemm", ["K,M", "K,N", ""], [(13, 7, 11), (1, 1, 1), (32, 31, 33)], F32, gemm(left=True), transA=1, _tol=16)
 R("Gemm", ["K,M", "N,K"], [(13, 7, 11), (32, 31, 33)], F32, gemm(left=True, right=True), transA=1, transB=1, _tol=16)
 R("Gemm", ["M,48", W("40,48"), W("40")], [(7,), (1,), (33,), (128,), (0,)], F32, gemm(right=True), transB=1, _tol=16)

@@ -58,7 +58,7 @@ static bool sort_dims(o3_gemm_product_t *p) {
     if ((!c && !(a && b)) || nest->reduction[d] != !c) return false;
     push(!c ? &p->depth : a == b ? &p->around : a ? &p->rows : &p->columns, d);
   }
-  return p->rows.count && p->columns.count && p->depth.count;
+  return true;
 }
 
 /* Keeps the last |kept| dims and moves the others around the kernel. */
@@ -140,11 +140,16 @@ static bool is_worth_it(const o3_gemm_product_t *p) {
          (depth < 0 || depth >= MIN_DEPTH);
 }
 
-static bool match_sides(o3_nest_t *nest, int a, o3_gemm_product_t *p) {
+bool o3_gemm_sort(o3_nest_t *nest, int a, o3_gemm_product_t *p) {
   *p = (o3_gemm_product_t){
       .nest = nest, .a = &nest->operands[a], .b = &nest->operands[1 - a], .c = &nest->operands[2]};
-  if (!sort_dims(p) || !order_columns(p) || p->depth.count > MAX_DEPTH_DIMS || !is_depth_flat(p))
-    return false;
+  return nest->num_inputs == 2 && nest->num_operands == 3 && o3_product_is_multiply_add(nest) &&
+         has_right_types(nest) && sort_dims(p);
+}
+
+static bool match_sides(o3_nest_t *nest, int a, o3_gemm_product_t *p) {
+  if (!o3_gemm_sort(nest, a, p) || !p->rows.count || !p->columns.count || !p->depth.count) return false;
+  if (!order_columns(p) || p->depth.count > MAX_DEPTH_DIMS || !is_depth_flat(p)) return false;
   largest_last(nest, &p->rows);
   keep_last(p, &p->rows, 1);
   int n = p->columns.count;
@@ -154,9 +159,7 @@ static bool match_sides(o3_nest_t *nest, int a, o3_gemm_product_t *p) {
 }
 
 bool o3_gemm_match(o3_nest_t *nest, o3_gemm_product_t *p) {
-  bool fits = nest->num_inputs == 2 && nest->num_operands == 3 && o3_product_is_multiply_add(nest) &&
-              has_right_types(nest);
-  return fits && (match_sides(nest, 0, p) || match_sides(nest, 1, p));
+  return match_sides(nest, 0, p) || match_sides(nest, 1, p);
 }
 
 /* ---- The kernel's arguments ---- */

@@ -18,6 +18,11 @@ typedef struct o3_gemm_product {
   o3_gemm_dims_t rows, columns, depth, around; /* innermost last */
 } o3_gemm_product_t;
 
+/* Sorts the dims of |nest|, out += x * y in f32 or f64, by the operands that walk them: rows (a and c),
+ * columns (b and c), depth (a and b), around (all, or c alone); a is the operand number |a|. False when it is
+ * no such product. */
+bool o3_gemm_sort(o3_nest_t *nest, int a, o3_gemm_product_t *product);
+
 /* False when |nest| is no product in f32 or f64 that the kernel takes; its dims may have been merged. */
 bool o3_gemm_match(o3_nest_t *nest, o3_gemm_product_t *product);
 

@@ -14,6 +14,9 @@ o3_status_t o3_rewrite_absorb_affine(o3_pass_env_t *env, MlirModule module) O3_M
  */
 o3_status_t o3_rewrite_dead_channels(o3_pass_env_t *env, MlirModule module) O3_MUST_USE;
 
+/* With --precision on cards with a kernel of attention: one product makes queries, keys and values. */
+o3_status_t o3_rewrite_join_products(o3_pass_env_t *env, MlirModule module) O3_MUST_USE;
+
 /* With --precision: products and moved data in fp16 or bf16, the rest in f32. */
 o3_status_t o3_rewrite_reduce_precision(o3_pass_env_t *env, MlirModule module) O3_MUST_USE;
 

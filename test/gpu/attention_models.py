@@ -22,18 +22,38 @@ LOWEST = float(np.finfo(np.float32).min)
 CASES = [(2, 3, 127, 129, 64, "none", "fp16"), (3, 2, 130, 257, 128, "none", "bf16"), (2, 12, 128, 128, 64, "keys", "fp16"),
          (3, 5, 37, 37, 64, "keys", "bf16"), (2, 2, 300, 300, 128, "causal", "fp16"), (1, 2, 129, 131, 64, "full", "fp16"),
          (2, 2, 1, 513, 64, "keys", "fp16"), (1, 2, 70, 2, 128, "full", "fp16"), (2, 3, 64, 640, 64, "full", "bf16")]
+# These have queries, keys and values of one input, by constant weights and biases, as a layer of BERT has them.
+JOINED = [(2, 3, 127, 127, 64, "keys", "fp16"), (1, 2, 40, 40, 128, "none", "bf16")]
 TOLERANCES = {"fp16": 3e-3, "bf16": 2e-2}
 
 
-def name_of(case):
-    return "attention_" + "_".join(map(str, case))
+def all_cases():
+    """Cases, and whether they are joined."""
+    return [(case, False) for case in CASES] + [(case, True) for case in JOINED]
+
+
+def name_of(case, joined):
+    return f"attention_{'joined_' if joined else ''}" + "_".join(map(str, case))
+
+
+def half_of(precision):
+    import ml_dtypes
+
+    return np.float16 if precision == "fp16" else ml_dtypes.bfloat16
+
+
+def weights_of(case):
+    """Weights and biases that make the joined case's queries, keys and values, halves as float32; always the same."""
+    rng, size = np.random.default_rng(1), case[1] * case[4]
+    halves = lambda array: array.astype(half_of(case[-1])).astype(np.float32)
+    return [(halves(rng.standard_normal((size, size)) / size**0.5), halves(rng.standard_normal(size))) for _ in range(3)]
 
 
 def mask_shape(batch, heads, rows, columns, _width, mask, _precision):
     return {"keys": (batch, 1, 1, columns), "causal": (rows, columns), "full": (batch, heads, rows, columns)}[mask]
 
 
-def model_of(case):
+def model_of(case, joined):
     """Inputs [batch, rows or columns, heads * width]; heads come to the front by Reshape and Transpose, as in BERT."""
     import onnx
     from onnx import TensorProto, helper, numpy_helper
@@ -45,8 +65,13 @@ def model_of(case):
         nodes.append(helper.make_node(op, sources, [result], name=f"{op}_{len(nodes)}", **attributes))
         return result
 
-    for name, count in (("q", rows), ("k", columns), ("v", columns)):
-        inputs.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, [batch, count, heads * width]))
+    projections = {}
+    for i, (name, count) in enumerate((("q", rows), ("k", columns), ("v", columns))):
+        if joined:
+            projections[f"{name}_weights"], projections[f"{name}_bias"] = weights_of(case)[i]
+            add("Add", [add("MatMul", ["x", f"{name}_weights"], f"{name}_product"), f"{name}_bias"], name)
+        if not joined or not i:
+            inputs.append(helper.make_tensor_value_info("x" if joined else name, TensorProto.FLOAT, [batch, count, heads * width]))
         split = add("Reshape", [name, "split"], f"{name}_heads")
         add("Transpose", [split], f"{name}_front", perm=[0, 2, 3, 1] if name == "k" else [0, 2, 1, 3])
     scores = add("Div", [add("MatMul", ["q_front", "k_front"], "products"), "root"], "scaled")
@@ -56,21 +81,18 @@ def model_of(case):
     mixed = add("MatMul", [add("Softmax", [scores], "weights", axis=-1), "v_front"], "mixed")
     add("Reshape", [add("Transpose", [mixed], "back", perm=[0, 2, 1, 3]), "join"], "y")
     constants = {"split": np.array([0, 0, heads, width]), "join": np.array([0, 0, heads * width]),
-                 "root": np.float32(width**0.5)}
+                 "root": np.float32(width**0.5), **projections}
     graph = helper.make_graph(nodes, "attention", inputs,
                               [helper.make_tensor_value_info("y", TensorProto.FLOAT, [batch, rows, heads * width])],
                               [numpy_helper.from_array(np.asarray(value), key) for key, value in constants.items()])
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 
-def inputs_of(case, rng):
+def inputs_of(case, joined, rng):
     """Halves as float32. Of the keys' masks one batch is masked as a whole: its probabilities are equal."""
-    import ml_dtypes
-
     batch, heads, rows, columns, width, mask, precision = case
-    half = np.float16 if precision == "fp16" else ml_dtypes.bfloat16
-    arrays = [rng.standard_normal((batch, count, heads * width)).astype(half).astype(np.float32)
-              for count in (rows, columns, columns)]
+    arrays = [rng.standard_normal((batch, count, heads * width)).astype(half_of(precision)).astype(np.float32)
+              for count in (rows, columns, columns)[:1 if joined else 3]]
     if mask == "keys":
         arrays.append(np.where(rng.random(mask_shape(*case)) < 0.3, np.float32(LOWEST), np.float32(0)))
         arrays[-1][0] = LOWEST
@@ -81,8 +103,11 @@ def inputs_of(case, rng):
     return arrays
 
 
-def reference(case, q, k, v, mask=0.0):
+def reference(case, joined, *arrays):
     batch, heads, _, _, width, *_ = case
+    x = arrays[0].astype(np.float64)
+    sources = [x @ w + b for w, b in weights_of(case)] if joined else arrays[:3]
+    q, k, v, mask = (*sources, *(arrays[len(sources):] if not joined else arrays[1:]), 0.0)[:4]
     q, k, v = (x.astype(np.float64).reshape(batch, -1, heads, width).transpose(0, 2, 1, 3) for x in (q, k, v))
     scores = q @ k.transpose(0, 1, 3, 2) / width**0.5
     scores = (scores.astype(np.float32) + mask).astype(np.float64)  # beside the lowest float a score is nothing
@@ -95,14 +120,14 @@ def pack(folder, target):
     import onnx
 
     os.makedirs(folder, exist_ok=True)
-    for case in CASES:
-        path = os.path.join(folder, name_of(case))
-        onnx.save(model_of(case), f"{path}.onnx")
+    for case, joined in all_cases():
+        path = os.path.join(folder, name_of(case, joined))
+        onnx.save(model_of(case, joined), f"{path}.onnx")
         o3_model.compile_model(f"{path}.onnx", f"{path}.so", 3, ("--target", target, "--precision", case[-1]))
         os.remove(f"{path}.onnx")
         with open(f"{path}.so", "rb") as file:
             if b"_attention_128x128x" not in file.read():
-                raise SystemExit(f"{name_of(case)}: no kernel of attention")
+                raise SystemExit(f"{path}: no kernel of attention")
 
 
 def run(folder):
@@ -111,10 +136,10 @@ def run(folder):
     seed = int(os.environ.get("O3_SEED", random.randrange(1 << 30)))
     print(f"seed {seed}")
     passed = failed = 0
-    for case in CASES:
-        arrays = inputs_of(case, np.random.default_rng(seed))
-        expected = reference(case, *arrays)
-        session = o3_model.Model(os.path.join(folder, name_of(case) + ".so")).session()
+    for case, joined in all_cases():
+        arrays = inputs_of(case, joined, np.random.default_rng(seed))
+        expected = reference(case, joined, *arrays)
+        session = o3_model.Model(os.path.join(folder, name_of(case, joined) + ".so")).session()
         error = 0.0
         for _ in range(3):
             got = session.run(arrays)[0].astype(np.float64)
@@ -122,7 +147,7 @@ def run(folder):
             error = max(error, found if np.isfinite(found) else float("inf"))
         good = error <= TOLERANCES[case[-1]]
         passed, failed = passed + good, failed + (not good)
-        print(f"{'ok  ' if good else 'FAIL'} {name_of(case):50} {error:.2e} (at most {TOLERANCES[case[-1]]:.0e})", flush=True)
+        print(f"{'ok  ' if good else 'FAIL'} {name_of(case, joined):50} {error:.2e} (at most {TOLERANCES[case[-1]]:.0e})", flush=True)
     print(f"attention: {passed} passed, {failed} failed, 0 skipped")
     return failed > 0
 
@@ -136,7 +161,7 @@ def main():
     import gpu_cases
 
     if not gpu_cases.has_card():
-        print(f"SKIP: no card here\nattention: 0 passed, 0 failed, {len(CASES)} skipped")
+        print(f"SKIP: no card here\nattention: 0 passed, 0 failed, {len(all_cases())} skipped")
         return 0
     with tempfile.TemporaryDirectory() as scratch:
         pack(scratch, "gpu")

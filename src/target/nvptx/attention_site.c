@@ -197,6 +197,18 @@ static const char *read_sources(reader_t *r) {
   return why;
 }
 
+/* The argument that |value| is all of, or a part of: |offset| in elements. */
+static int argument_of(const reader_t *r, MlirValue value, int64_t *offset) {
+  int64_t strides[O3_IR_MAX_RANK];
+  MlirType type = mlirValueGetType(value);
+  MlirValue base = o3_kernel_site_base(value);
+  MlirOperation def = o3_value_def(base);
+  bool known = mlirLogicalResultIsSuccess(mlirMemRefTypeGetStridesAndOffset(type, strides, offset)) &&
+               !mlirShapedTypeIsDynamicStrideOrOffset(*offset);
+  if (!mlirOperationIsNull(def) && o3_op_is(def, "memref.subview")) base = mlirOperationGetOperand(def, 0);
+  return known ? o3_kernel_site_argument(r->site, base) : -1;
+}
+
 static const char *read_elements(reader_t *r) {
   const o3_nest_operand_t *const sources[] = {r->q, r->k, r->v};
   for (int i = 0; i < 3; ++i) {
@@ -204,8 +216,11 @@ static const char *read_elements(reader_t *r) {
     bool known = o3_kernel_site_element(sources[i]->value, &element) && element != O3_GPU_F32;
     if (!known || (i && element != r->a.element)) return "Q, K and V are not of one of the types f16, bf16";
     r->a.element = element;
-    if (!on_tensors(r) && o3_kernel_site_argument(r->site, sources[i]->value) < 0)
+    int64_t offset = 0;
+    if (!on_tensors(r) && argument_of(r, sources[i]->value, &offset) < 0)
       return "Q, K or V is computed in the kernel";
+    if (offset * o3_gpu_element_info(element)->bytes % 16)
+      return "Q, K or V starts at an address that TMA does not take";
   }
   return NULL;
 }
@@ -478,8 +493,12 @@ const char *o3_attention_refuse_ops(o3_arena_t *arena, int num_ops, const MlirOp
 static void number_arguments(const reader_t *r, o3_gpu_kernel_t *kernel) {
   const MlirValue buffers[] = {r->q->value, r->k->value, r->v->value, r->a.masked ? r->mask : r->out, r->out};
   for (int i = 0; i < kernel->num_arguments; ++i) {
-    int *buffer = &kernel->arguments[i].buffer;
-    *buffer = o3_kernel_site_argument(r->site, buffers[*buffer]);
+    o3_gpu_argument_t *argument = &kernel->arguments[i];
+    int64_t offset;
+    bool is_map = argument->kind == O3_GPU_ARG_TENSOR_MAP;
+    MlirValue value = buffers[argument->buffer];
+    argument->buffer = is_map ? argument_of(r, value, &offset) : o3_kernel_site_argument(r->site, value);
+    if (is_map) argument->offset = offset * o3_gpu_element_info(r->a.element)->bytes;
   }
 }
 

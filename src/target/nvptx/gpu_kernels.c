@@ -99,6 +99,7 @@ static MlirValue encode_map(o3_builder_t *b, MlirModule module, int index, const
                {"elem_type", o3_attr_type(mlirIntegerTypeGet(b->context, 8))}));
   MlirValue address =
       o3_build1(b, "memref.extract_aligned_pointer_as_index", o3_build_index_type(b), O3_VALUES(buffer));
+  if (argument->offset) address = o3_build2(b, "arith.addi", address, o3_build_index(b, argument->offset));
   MlirValue pointer =
       o3_build1(b, "llvm.inttoptr", o3_cpu_ptr_type(b->context), O3_VALUES(o3_cpu_to_i64(b, address)));
   MlirValue operands[4] = {o3_cpu_session(module), map, pointer, map_spec(b, module, &argument->map)};

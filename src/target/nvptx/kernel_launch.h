@@ -51,6 +51,7 @@ typedef enum o3_gpu_argument_kind { O3_GPU_ARG_POINTER, O3_GPU_ARG_TENSOR_MAP } 
 typedef struct o3_gpu_argument {
   o3_gpu_argument_kind_t kind;
   int buffer;
+  int64_t offset; /* bytes from the buffer's start to the map's, a multiple of 16 */
   o3_gpu_tensor_map_t map;
 } o3_gpu_argument_t;
 

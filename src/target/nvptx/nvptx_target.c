@@ -61,6 +61,7 @@ static const o3_kernel_support_t KERNELS = {.refuse_contraction = refuse_product
 
 /* Cards whose warpgroups multiply. */
 static const o3_kernel_support_t WARPGROUP_KERNELS = {.channels_last = true,
+                                                      .attention_parts = true,
                                                       .refuse_contraction = refuse_product,
                                                       .refuse_epilogue = refuse_epilogue,
                                                       .refuse_attention_ops = refuse_attention,

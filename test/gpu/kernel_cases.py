@@ -162,6 +162,8 @@ class Conv:
     kind: str = "f16"
     residual: bool = False
     copied: bool = False
+    depthwise: bool = False
+    activation: str = "relu"
     schedule: tuple = None
 
     def positions(self):
@@ -172,7 +174,8 @@ class Conv:
         parts = [self.kind, *self.size, self.channels, self.outputs, *self.taps, "s", *self.steps, "p", *self.pads, "d",
                  *self.dilations]
         parts += ["residual"] * self.residual + ["copied"] * self.copied
-        return "conv_" + "_".join(map(str, parts)) + ("_t" + "_".join(map(str, self.schedule)) if self.schedule else "")
+        parts += [self.activation] * (self.activation != "relu")
+        return ("depthwise_" if self.depthwise else "conv_") + "_".join(map(str, parts)) + ("_t" + "_".join(map(str, self.schedule)) if self.schedule else "")
 
 
 def border(shape, lows, kind, source, sizes, target):
@@ -196,7 +199,8 @@ def conv(c):
     padded = [images, height + c.pads[0] + c.pads[2], width + c.pads[1] + c.pads[3], c.channels]
     image = padded if c.copied else [images, height, width, c.channels]
     result = [images, oh, ow, c.outputs]
-    arguments = [(image, kind), ([*c.taps, c.channels, c.outputs], kind), ([c.outputs], kind)]
+    weights = [*c.taps, c.outputs] if c.depthwise else [*c.taps, c.channels, c.outputs]
+    arguments = [(image, kind), (weights, kind), ([c.outputs], kind)]
     arguments += [(result, kind)] * (2 if c.residual else 1)
     sums = memref(result, "f32")
     text = f"%c = memref.alloc() : {sums}\n"
@@ -208,18 +212,25 @@ def conv(c):
     whole = "(n, h, w, m) -> (n, h, w, m)"
     text += generic(["(n, h, w, m) -> (m)", whole], [P] * 4, [("%a2", memref(*arguments[2]))], ("%c", sums),
                     f"%b = arith.extf %i0 : {kind} to f32\nlinalg.yield %b : f32\n")
-    loops = "(n, h, w, m, i, j, c)"
+    loops = "(n, h, w, m, i, j)" if c.depthwise else "(n, h, w, m, i, j, c)"
+    channel, taps = ("m", "(i, j, m)") if c.depthwise else ("c", "(i, j, c, m)")
     at = [f"{o} * {s} + {k} * {d}" for o, s, k, d in zip("hw", c.steps, "ij", c.dilations)]
     schedule = f", o3.schedule = array<i64: {', '.join(map(str, c.schedule))}>" if c.schedule else ""
-    text += generic([f"{loops} -> (n, {at[0]}, {at[1]}, c)", f"{loops} -> (i, j, c, m)", f"{loops} -> (n, h, w, m)"],
-                    [P] * 4 + [R] * 3, [source, ("%a1", memref(*arguments[1]))], ("%c", sums),
+    text += generic([f"{loops} -> (n, {at[0]}, {at[1]}, {channel})", f"{loops} -> {taps}", f"{loops} -> (n, h, w, m)"],
+                    [P] * 4 + [R] * (2 if c.depthwise else 3), [source, ("%a1", memref(*arguments[1]))], ("%c", sums),
                     f"%x = arith.extf %i0 : {kind} to f32\n%w = arith.extf %i1 : {kind} to f32\n"
                     "%q = arith.mulf %x, %w : f32\n%s = arith.addf %q, %o : f32\nlinalg.yield %s : f32\n",
                     f' attrs = {{o3.kernel = "conv"{schedule}}}')
     body = "%z = arith.constant 0.0 : f32\n"
     if c.residual:
         body += f"%e = arith.extf %i1 : {kind} to f32\n%s = arith.addf %i0, %e : f32\n"
-    body += (f"%r = arith.maximumf {'%s' if c.residual else '%i0'}, %z : f32\n%y = arith.truncf %r : f32 to {kind}\n"
+    value = "%s" if c.residual else "%i0"
+    if c.activation == "swish":
+        body += (f"%one = arith.constant 1.0 : f32\n%m = arith.negf {value} : f32\n%ex = math.exp %m : f32\n"
+                 f"%un = arith.addf %one, %ex : f32\n%r = arith.divf {value}, %un : f32\n")
+    else:
+        body += f"%r = arith.maximumf {value}, %z : f32\n"
+    body += (f"%y = arith.truncf %r : f32 to {kind}\n"
              f"linalg.yield %y : {kind}\n")
     inputs = [("%c", sums)] + ([("%a3", memref(*arguments[3]))] if c.residual else [])
     text += generic([whole] * (len(inputs) + 1), [P] * 4, inputs, (f"%a{len(arguments) - 1}", memref(*arguments[-1])), body)
@@ -228,11 +239,17 @@ def conv(c):
         x = x.permute(0, 3, 1, 2)
         if not c.copied:
             x = torch.nn.functional.pad(x, (c.pads[1], c.pads[3], c.pads[0], c.pads[2]))
-        y = torch.nn.functional.conv2d(x, w.permute(3, 2, 0, 1), b, c.steps, 0, c.dilations).permute(0, 2, 3, 1)
-        return torch.relu(y + residual[0] if residual else y)
+        w = w.permute(2, 0, 1)[:, None] if c.depthwise else w.permute(3, 2, 0, 1)
+        y = torch.nn.functional.conv2d(x, w, b, c.steps, 0, c.dilations, len(b) if c.depthwise else 1).permute(0, 2, 3, 1)
+        y = y + residual[0] if residual else y
+        return torch.nn.functional.silu(y) if c.activation == "swish" else torch.relu(y)
 
     return Case(c.name(), function(c.name(), arguments, text), arguments, reference, 3e-3 if kind == "f16" else 1e-2,
                 "conv", (c,))
+
+
+def depthwise(size, channels, taps, step, pad, more):
+    return Conv(size, channels, channels, (taps, taps), (step, step), (pad,) * 4, depthwise=True, **more)
 
 
 BATCHES = (1, 8, 64)
@@ -425,6 +442,12 @@ def checked():
         Conv((1, 20, 20), 64, 64, (3, 3), (1, 1), around, schedule=(1, 1, 64, 2, 4, 8, 0, 0, 0)),
         Conv((4, 28, 28), 128, 256, (3, 3), (1, 1), around, kind="bf16", residual=True),
         Conv((3, 8, 8), 256, 64, residual=True)]]
+    cases += [conv(depthwise(*c)) for c in [
+        ((2, 13, 11), 40, 3, 1, 1, {"residual": True}), ((1, 112, 112), 96, 3, 2, 1, {}),
+        ((3, 14, 14), 384, 3, 1, 1, {"kind": "bf16"}), ((1, 7, 7), 960, 3, 1, 1, {"activation": "swish"}),
+        ((2, 17, 23), 24, 5, 2, 2, {}), ((5, 9, 64), 8, 5, 1, 2, {"schedule": (8,)}),
+        ((1, 6, 5), 16, 3, 1, 2, {"dilations": (2, 2)}), ((1, 1, 1), 64, 3, 1, 1, {}),
+        ((2, 20, 19), 32, 3, 1, 0, {"schedule": (4,)})]]
     cases += [heads(2, 12, 128, 128, 64, False), heads(2, 12, 128, 64, 128, True), heads(3, 5, 70, 72, 40, False),
               heads(1, 3, 97, 56, 104, True)]
     cases += [layernorm(r, c, g, kind) for r, c, g, kind in [

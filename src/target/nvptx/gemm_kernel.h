@@ -34,6 +34,7 @@ typedef struct o3_gemm_window {
   int64_t sizes[3], strides[3]; /* of the image: positions, elements from one to the next */
   int64_t outputs[3];           /* positions of the result */
   int64_t taps[2], steps[2], dilations[2], lows[2];
+  bool depthwise; /* an output is of the windows of its own channel: see depthwise_kernel.h */
 } o3_gemm_window_t;
 
 typedef struct o3_gemm {

@@ -8,6 +8,7 @@
 
 #include "target/cpu/nest.h"
 #include "target/nvptx/body_text.h"
+#include "target/nvptx/depthwise_kernel.h"
 #include "target/nvptx/gemm_kernel.h"
 #include "target/nvptx/gemv_kernel.h"
 #include "target/nvptx/window_site.h"
@@ -507,9 +508,22 @@ static const char *read_site(reader_t *r) {
   return why ? why : read_output(r);
 }
 
+/* o3.schedule of a depthwise one: outputs of a thread. */
+static int choose_run(const reader_t *r) {
+  int64_t given;
+  if (o3_op_ints(r->product->op, "o3.schedule", &given, 1) == 1) return (int)given;
+  return o3_depthwise_run(&r->gemm, r->site->multiprocessors);
+}
+
+static bool is_depthwise(const reader_t *r) { return r->gemm.window && r->gemm.window->depthwise; }
+
+static const char *refuse(const reader_t *r) {
+  return is_depthwise(r) ? o3_depthwise_refuse(&r->gemm) : o3_gemm_refuse(&r->gemm);
+}
+
 static const char *read_all(reader_t *r) {
   const char *why = read_site(r);
-  return why ? why : o3_gemm_refuse(&r->gemm);
+  return why ? why : refuse(r);
 }
 
 static reader_t *create_reader(const o3_kernel_site_t *site) {
@@ -538,31 +552,70 @@ const char *o3_gemm_refuse_padding(MlirOperation product, MlirOperation padding)
     r->has_halo = true;
     why = read_product(r, product);
   }
-  if (!why) why = o3_gemm_refuse(&r->gemm);
+  if (!why) why = refuse(r);
   o3_arena_destroy(scratch);
   return why;
 }
 
-o3_status_t o3_gemm_make(const o3_kernel_site_t *site, o3_gpu_kernel_t *kernel, const char **why_not) {
+/* ---- Families ---- */
+
+/* |why_not|: what only the choice of a schedule shows. */
+typedef struct family {
+  const char *(*refuse)(const reader_t *r);
+  o3_status_t (*build)(reader_t *r, o3_gpu_kernel_t *kernel, const char **why_not);
+} family_t;
+
+static o3_status_t make(const o3_kernel_site_t *site, const family_t *family, o3_gpu_kernel_t *kernel,
+                        const char **why_not) {
   reader_t *r = create_reader(site);
   O3_TRY_ALLOC(r);
   *kernel = (o3_gpu_kernel_t){0};
-  *why_not = read_all(r);
+  *why_not = read_site(r);
+  if (!*why_not) *why_not = family->refuse(r);
   if (*why_not) return NULL;
   r->gemm.epilogue = write_epilogue;
   r->gemm.epilogue_context = r;
+  O3_TRY(family->build(r, kernel, why_not));
+  if (!*why_not) number_arguments(r, kernel);
+  return r->status;
+}
+
+static const char *refuse_gemm(const reader_t *r) {
+  return is_depthwise(r) ? "its windows are of one channel each" : o3_gemm_refuse(&r->gemm);
+}
+
+static o3_status_t build_gemm(reader_t *r, o3_gpu_kernel_t *kernel, const char **why_not) {
   o3_gemm_schedule_t schedule = choose_schedule(r);
   if (!schedule.columns) {
     *why_not = "the stages of no tile fit into the card's shared memory";
     return NULL;
   }
-  O3_TRY(o3_gemm_build(&r->gemm, &schedule, site->multiprocessors, kernel));
+  O3_TRY(o3_gemm_build(&r->gemm, &schedule, r->site->multiprocessors, kernel));
   O3_GPU_KERNEL_NOTE(kernel, {"consumers", schedule.consumers}, {"products", schedule.products},
                      {"columns", schedule.columns}, {"stages", schedule.stages}, {"split", schedule.split},
                      {"group_rows", schedule.group_rows}, {"store_by_tensor", schedule.store_by_tensor},
                      {"alternate", schedule.alternate}, {"pairs", schedule.pairs});
-  number_arguments(r, kernel);
-  return r->status;
+  return NULL;
+}
+
+o3_status_t o3_gemm_make(const o3_kernel_site_t *site, o3_gpu_kernel_t *kernel, const char **why_not) {
+  return make(site, &(family_t){refuse_gemm, build_gemm}, kernel, why_not);
+}
+
+static const char *refuse_depthwise(const reader_t *r) {
+  return is_depthwise(r) ? o3_depthwise_refuse(&r->gemm) : "it has no windows of one channel each";
+}
+
+static o3_status_t build_depthwise(reader_t *r, o3_gpu_kernel_t *kernel, const char **why_not) {
+  (void)why_not;
+  int run = choose_run(r);
+  O3_TRY(o3_depthwise_build(&r->gemm, run, r->site->sm, kernel));
+  O3_GPU_KERNEL_NOTE(kernel, {"run", run});
+  return NULL;
+}
+
+o3_status_t o3_depthwise_make(const o3_kernel_site_t *site, o3_gpu_kernel_t *kernel, const char **why_not) {
+  return make(site, &(family_t){refuse_depthwise, build_depthwise}, kernel, why_not);
 }
 
 /* Where warpgroups multiply halves, more rows than these take as long or longer. */
@@ -572,20 +625,21 @@ static bool is_for_warpgroups(const reader_t *r) {
   return wgmma && r->gemm.m > most && !o3_gemm_refuse(&r->gemm);
 }
 
-o3_status_t o3_gemv_make(const o3_kernel_site_t *site, o3_gpu_kernel_t *kernel, const char **why_not) {
-  reader_t *r = create_reader(site);
-  O3_TRY_ALLOC(r);
-  *kernel = (o3_gpu_kernel_t){0};
-  *why_not = read_site(r);
-  if (!*why_not) *why_not = o3_gemv_refuse(&r->gemm);
-  if (!*why_not && is_for_warpgroups(r)) *why_not = "it has as many rows as warpgroups multiply as quickly";
-  if (*why_not) return NULL;
-  r->gemm.epilogue = write_epilogue;
-  r->gemm.epilogue_context = r;
+static const char *refuse_gemv(const reader_t *r) {
+  const char *why = o3_gemv_refuse(&r->gemm);
+  if (why) return why;
+  return is_for_warpgroups(r) ? "it has as many rows as warpgroups multiply as quickly" : NULL;
+}
+
+static o3_status_t build_gemv(reader_t *r, o3_gpu_kernel_t *kernel, const char **why_not) {
+  (void)why_not;
   o3_gemv_schedule_t s = choose_gemv_schedule(r);
-  O3_TRY(o3_gemv_build(&r->gemm, &s, site->gpu->sm >= 90, kernel));
+  O3_TRY(o3_gemv_build(&r->gemm, &s, r->site->gpu->sm >= 90, kernel));
   O3_GPU_KERNEL_NOTE(kernel, {"warps", s.warps}, {"lanes", s.lanes}, {"columns", s.columns},
                      {"depth", s.depth}, {"sharing", s.sharing}, {"vector", s.vector});
-  number_arguments(r, kernel);
-  return r->status;
+  return NULL;
+}
+
+o3_status_t o3_gemv_make(const o3_kernel_site_t *site, o3_gpu_kernel_t *kernel, const char **why_not) {
+  return make(site, &(family_t){refuse_gemv, build_gemv}, kernel, why_not);
 }

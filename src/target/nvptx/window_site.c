@@ -18,6 +18,7 @@ typedef struct reader {
   axis_t axes[AXES];
   int num_axes;
   int channel, column; /* loops */
+  bool depthwise;      /* which are one then */
   int64_t channels;
 } reader_t;
 
@@ -52,10 +53,11 @@ static bool read_axis(const reader_t *r, MlirAffineExpr expr, axis_t *axis) {
 static const char *read_channels(reader_t *r, MlirType type, const o3_halo_t *halo) {
   axis_t channels;
   int last = r->x->num_terms - 1;
-  if (last < 1 || !read_axis(r, r->x->all_exprs[last], &channels) || channels.outer >= 0 ||
-      channels.tap < 0 || channels.dilation != 1)
-    return "the channels of the image are not its last dimension";
-  r->channel = channels.tap;
+  bool walked = last >= 1 && read_axis(r, r->x->all_exprs[last], &channels) && channels.dilation == 1 &&
+                channels.step == 1 && (channels.outer < 0) != (channels.tap < 0);
+  if (!walked) return "the channels of the image are not its last dimension";
+  r->depthwise = channels.outer >= 0;
+  r->channel = r->depthwise ? channels.outer : channels.tap;
   r->channels = o3_type_dim(type, last);
   if (halo && halo->clamped[last]) return "the border is around channels";
   return r->channels == turns_of(r, r->channel) ? NULL : "it reads a part of the channels";
@@ -110,6 +112,8 @@ static const char *find_column(reader_t *r) {
     if (r->column >= 0 || r->nest->reduction[d]) return "it has loops besides those of a convolution";
     r->column = d;
   }
+  if (r->depthwise && r->column >= 0) return "an output is of one channel";
+  if (r->depthwise) r->column = r->channel;
   return r->column < 0 ? "it has one output only" : NULL;
 }
 
@@ -117,8 +121,10 @@ static const char *read_weights(reader_t *r, o3_gemm_t *g) {
   int64_t pitch;
   if (!step_is(r->w, r->column, 1) || !o3_nest_step(r->w, r->channel, &pitch))
     return "the outputs are not the last dimension of the weights";
-  bool ordered = step_is(r->w, r->axes[X].tap, pitch * r->channels) &&
-                 step_is(r->w, r->axes[Y].tap, pitch * r->channels * turns_of(r, r->axes[X].tap));
+  if (r->depthwise) pitch = r->channels;
+  int64_t tap = r->depthwise ? pitch : pitch * r->channels;
+  bool ordered =
+      step_is(r->w, r->axes[X].tap, tap) && step_is(r->w, r->axes[Y].tap, tap * turns_of(r, r->axes[X].tap));
   for (int i = 0; i < AXES; ++i)
     ordered = ordered && (r->axes[i].outer < 0 || !o3_nest_uses(r->w, r->axes[i].outer));
   g->b_pitch = pitch;
@@ -172,8 +178,9 @@ static void fill(reader_t *r, o3_gemm_t *g, o3_gemm_window_t *window) {
     window->dilations[i] = r->axes[i].dilation;
     window->lows[i] = r->axes[i].low;
   }
-  g->k = r->channels * window->taps[X] * window->taps[Y];
-  join_taps(r, window);
+  g->k = (r->depthwise ? 1 : r->channels) * window->taps[X] * window->taps[Y];
+  window->depthwise = r->depthwise;
+  if (!r->depthwise) join_taps(r, window);
   join_steps(r, window);
   g->batch[0] = g->batch[1] = 1;
   g->window = window;

@@ -45,7 +45,8 @@ typedef struct o3_compile_options {
   const char
       *hardware; /* path of a hardware file, o3_compile_hardware shows one: the CPU or GPU to schedule for */
   int32_t opt_level;     /* 0..3 */
-  const char *precision; /* "fp32" (default), or for GPU targets "fp16" or "bf16": products and data in memory
+  const char *precision; /* "fp32" (default), or for GPU targets "tf32": matrix products take 10 bits of each
+                            factor behind the point; or "fp16" or "bf16": products and data in memory
                             in that type, sensitive ops and all arithmetic between in float32 */
   const char
       *sparse_format; /* "auto" (default), "dense", ...; see o3_compile_sparse_format. Heeded at level 3 */

@@ -13,6 +13,7 @@
 #include "driver/sparse_report.h"
 #include "fuse/fuse.h"
 #include "import/import.h"
+#include "schedule/gpu.h"
 #include "schedule/hardware.h"
 
 typedef o3_compilation_t compilation_t;
@@ -56,6 +57,14 @@ static o3_status_t read_hardware(compilation_t *c) {
   return target->adapt ? target->adapt(c->arena, &c->machine) : NULL;
 }
 
+static o3_status_t check_precision(const compilation_t *c) {
+  bool can = !c->machine.gpu || (c->machine.gpu->matrix & O3_GPU_MMA_BF16);
+  if (c->plan.precision != O3_PRECISION_TF32 || can) return NULL;
+  return o3_status_create(O3_STATUS_UNSUPPORTED,
+                          "precision tf32: target '%s' has no instructions for it, from sm_80 on there are",
+                          c->machine.gpu->name);
+}
+
 static o3_status_t set_up(compilation_t *c, const o3_compile_options_t *options) {
   O3_TRY(o3_plan_make(c->arena, options, &c->plan));
   O3_TRY(make_dump_dir(options->dump_dir));
@@ -64,6 +73,7 @@ static o3_status_t set_up(compilation_t *c, const o3_compile_options_t *options)
   O3_TRY(o3_weights_create(c->context, &c->weights));
   O3_TRY(c->plan.target->machine(c->arena, &c->machine));
   if (options->hardware) O3_TRY(read_hardware(c));
+  O3_TRY(check_precision(c));
   c->env = (o3_pass_env_t){.context = c->context,
                            .arena = c->arena,
                            .weights = c->weights,

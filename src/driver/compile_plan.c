@@ -186,12 +186,15 @@ static o3_status_t plan_precision(o3_plan_t *plan) {
   static const struct {
     const char *name;
     o3_precision_t precision;
-  } NAMES[] = {{"fp32", O3_PRECISION_FP32}, {"fp16", O3_PRECISION_FP16}, {"bf16", O3_PRECISION_BF16}};
+  } NAMES[] = {{"fp32", O3_PRECISION_FP32},
+               {"tf32", O3_PRECISION_TF32},
+               {"fp16", O3_PRECISION_FP16},
+               {"bf16", O3_PRECISION_BF16}};
   const char *name = plan->options->precision ? plan->options->precision : "fp32";
   size_t i = 0;
   while (i < sizeof(NAMES) / sizeof(NAMES[0]) && strcmp(name, NAMES[i].name)) ++i;
   if (i == sizeof(NAMES) / sizeof(NAMES[0]))
-    return o3_status_create(O3_STATUS_INVALID_ARGUMENT, "precision '%s' is not one of fp32, fp16, bf16",
+    return o3_status_create(O3_STATUS_INVALID_ARGUMENT, "precision '%s' is not one of fp32, tf32, fp16, bf16",
                             name);
   plan->precision = NAMES[i].precision;
   if (i == 0 || plan->target->emit_ptx) return NULL;

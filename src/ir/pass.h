@@ -77,7 +77,12 @@ typedef struct o3_machine {
 } o3_machine_t;
 
 /* --precision: what an fp32 model is computed in. */
-typedef enum o3_precision { O3_PRECISION_FP32, O3_PRECISION_FP16, O3_PRECISION_BF16 } o3_precision_t;
+typedef enum o3_precision {
+  O3_PRECISION_FP32,
+  O3_PRECISION_TF32, /* fp32 in memory; products may take 10 bits of each factor behind the point */
+  O3_PRECISION_FP16,
+  O3_PRECISION_BF16
+} o3_precision_t;
 
 /* Runs a normalized module whose @main has no arguments and gives its results as elements attributes of the
  * types that @main returns; their data is the weights store's. Takes the module's contents apart. */

@@ -32,4 +32,7 @@ o3_status_t o3_rewrite_split_hybrid(o3_pass_env_t *env, MlirModule module) O3_MU
 /* Moves convolutions and what surrounds them to channel-blocked layout, constant matrices to panels. */
 o3_status_t o3_rewrite_layout(o3_pass_env_t *env, MlirModule module) O3_MUST_USE;
 
+/* For GPUs: constant matrices by columns, where kernels want their k contiguous. */
+o3_status_t o3_rewrite_weight_columns(o3_pass_env_t *env, MlirModule module) O3_MUST_USE;
+
 #endif

@@ -177,7 +177,7 @@ o3_status_t o3_rewrite_reduce_precision(o3_pass_env_t *env, MlirModule module) {
   MlirOperation main = o3_module_func(module, "main");
   o3_ptr_vec_t ops = o3_ptr_vec(env->arena);
   o3_ptr_map_t *kept;
-  if (env->precision == O3_PRECISION_FP32) return NULL;
+  if (env->precision != O3_PRECISION_FP16 && env->precision != O3_PRECISION_BF16) return NULL;
   if (mlirOperationIsNull(main))
     return o3_status_create(O3_STATUS_INVALID_MODEL, "the module has no function @main");
   bool half = env->precision == O3_PRECISION_FP16;

@@ -142,6 +142,7 @@ static o3_status_t make_kernel(const job_t *job, MlirOperation func, o3_gpu_kern
                            .sm = job->gpu->sm,
                            .multiprocessors = job->gpu->multiprocessors,
                            .shared_bytes = (int)job->gpu->shared_per_block,
+                           .rounds_to_tf32 = !mlirAttributeIsNull(o3_op_attr(func, "o3.tf32")),
                            .ops = ops,
                            .arguments = arguments};
   site.num_arguments = (int)mlirBlockGetNumArguments(o3_func_body(func));

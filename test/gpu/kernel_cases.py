@@ -40,7 +40,7 @@ def generic(maps, iterators, inputs, output, body, attributes=""):
 
 
 P, R = "parallel", "reduction"
-TOLERANCES = {"f16": 3e-3, "bf16": 1e-2, "f32": 1e-5}
+TOLERANCES = {"f16": 3e-3, "bf16": 1e-2, "f32": 1e-5, "tf32": 2e-3}
 FILL = "%z = arith.constant {0} : f32\nlinalg.yield %z : f32\n"
 
 
@@ -77,7 +77,7 @@ def in_f32(body):
     return body
 
 
-def gemm(m, n, k, epilogue="none", kind="f16", by_rows=True, batch=0, out=None, schedule=None):
+def gemm(m, n, k, epilogue="none", kind="f16", by_rows=True, batch=0, out=None, schedule=None, tf32=False):
     """schedule: consumers, products, columns, stages, split, group_rows, store_by_tensor, alternate, pairs (gemm_kernel.h);
     None lets the family choose."""
     out = out or kind
@@ -115,7 +115,10 @@ def gemm(m, n, k, epilogue="none", kind="f16", by_rows=True, batch=0, out=None, 
         y = a @ (b if by_rows else b.transpose(-1, -2))
         return EPILOGUES[epilogue][1](torch, y, extra)
 
-    return Case(name, function(name, arguments, in_f32(text)), arguments, reference, TOLERANCES[kind], "gemm",
+    if tf32:
+        name = name.replace("f32", "tf32")
+    text = function(name, arguments, in_f32(text), " attributes {o3.tf32}" if tf32 else "")
+    return Case(name, text, arguments, reference, TOLERANCES["tf32" if tf32 else kind], "gemm",
                 (m, n, k, epilogue, kind, by_rows, batch))
 
 
@@ -429,6 +432,8 @@ def checked():
         (2, 72, 40, "none", "f16", True, 5, None), (5, 33, 17, "none", "f16", False, 3, None),
         (1, 1, 1, "none", "f32", True, 0, None), (4, 2, 5000, "none", "bf16", False, 0, None),
         (8, 11008, 256, "biasrelu", "f32", True, 0, None)]]
+    cases += [gemm(m, n, k, e, "f32", False, batch, tf32=True) for m, n, k, e, batch in [
+        (65, 136, 1000, "biasrelu", 0), (300, 264, 200, "none", 5), (128, 768, 3072, "biasresidual", 0), (9, 8, 8, "none", 0)]]
     around = (1, 1, 1, 1)
     cases += [conv(c) for c in [
         Conv((2, 13, 11), 40, 72, (3, 3), (1, 1), around), Conv((3, 9, 14), 64, 128, (3, 3), (2, 2), around),

@@ -182,7 +182,7 @@ static void test_refuses(void **state) {
   o3_gemm_t gemm = product((int64_t[]){64, 60, 64}, false, O3_GPU_F16, O3_GPU_F16);
   assert_string_equal(o3_gemm_refuse(&gemm), "the sizes n and k are no multiples of 8");
   gemm = product((int64_t[]){64, 64, 64}, false, O3_GPU_F32, O3_GPU_F32);
-  assert_string_equal(o3_gemm_refuse(&gemm), "the warpgroup product takes f16 and bf16");
+  assert_string_equal(o3_gemm_refuse(&gemm), "the warpgroup product takes f16, bf16 and, if it may, tf32");
   gemm = product((int64_t[]){64, 64, 64}, false, O3_GPU_F16, O3_GPU_F16);
   gemm.a_pitch = 65;
   assert_string_equal(o3_gemm_refuse(&gemm), "a row starts at an address that TMA does not take");

@@ -120,7 +120,7 @@ static void load_columns(o3_gemm_writer_t *w, const filled_t *f, int column, int
 
 static void load_stage(o3_gemm_writer_t *w, const o3_gemm_place_t *at, int step, int stage) {
   o3_kernel_text_t *t = w->t;
-  int zero = o3_kt_i32(t, 0), k = o3_kt_op_const(t, "muli", step, O3_GEMM_BLOCK_K);
+  int zero = o3_kt_i32(t, 0), k = o3_kt_op_const(t, "muli", step, o3_gemm_block_k(w->g));
   filled_t f = begin_fill(w, stage);
   int a_batch[2], b_batch[2];
   for (int i = 0; i < 2; ++i) {
@@ -203,7 +203,7 @@ static void multiply(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, int stage
   for (int i = 0; i < w->s->products; ++i) {
     o3_wgmma_t m = {.element = w->g->element,
                     .n = w->s->columns,
-                    .steps = O3_GEMM_BLOCK_K / 16,
+                    .steps = O3_GEMM_ROW_BYTES / O3_GEMM_STEP_BYTES,
                     .b_by_rows = w->g->b_by_rows,
                     .b_panel = O3_GEMM_BLOCK_K * O3_GEMM_ROW_BYTES,
                     .accumulate = sums != NULL,
@@ -439,7 +439,8 @@ o3_status_t o3_gemm_build(const o3_gemm_t *gemm, const o3_gemm_schedule_t *sched
   w.k_blocks = ceil_div(o3_gemm_steps(gemm), schedule->split);
   set_launch(&w, multiprocessors, kernel);
   o3_gemm_add_arguments(gemm, schedule, kernel);
-  snprintf(stem, sizeof(stem), "o3k_%s_%s_%dx%dx%d__sm90a", o3_gemm_type(gemm->element),
-           gemm->window ? "conv" : "gemm", o3_gemm_tile_rows(schedule), schedule->columns, O3_GEMM_BLOCK_K);
+  snprintf(stem, sizeof(stem), "o3k_%s_%s_%dx%dx%d__sm90a", o3_gpu_element_info(gemm->element)->ptx,
+           gemm->window ? "conv" : "gemm", o3_gemm_tile_rows(schedule), schedule->columns,
+           o3_gemm_block_k(gemm));
   return o3_kt_write(kernel, stem, write_module, &w);
 }

@@ -63,13 +63,13 @@ static void add_factors(const o3_gemm_t *g, const o3_gemm_schedule_t *s, o3_gpu_
     return;
   }
   add_map(kernel, 0, matrix_map(g, g->element, (int64_t[]){g->k, g->m}, g->a_pitch, g->a_batch),
-          O3_GEMM_BLOCK_K, o3_gemm_tile_rows(s));
+          o3_gemm_block_k(g), o3_gemm_tile_rows(s));
   if (g->b_by_rows) {
     add_map(kernel, 1, matrix_map(g, g->element, (int64_t[]){g->n, g->k}, g->b_pitch, g->b_batch), 64,
             O3_GEMM_BLOCK_K);
   } else {
     add_map(kernel, 1, matrix_map(g, g->element, (int64_t[]){g->k, g->n}, g->b_pitch, g->b_batch),
-            O3_GEMM_BLOCK_K, s->pairs ? s->columns / 2 : s->columns);
+            o3_gemm_block_k(g), s->pairs ? s->columns / 2 : s->columns);
   }
 }
 
@@ -111,7 +111,9 @@ const char *o3_gemm_refuse(const o3_gemm_t *g) {
     const char *why = refuse_window(g->window);
     if (why) return why;
   }
-  if (g->element == O3_GPU_F32) return "the warpgroup product takes f16 and bf16";
+  if (g->element == O3_GPU_F32) return "the warpgroup product takes f16, bf16 and, if it may, tf32";
+  if (g->element == O3_GPU_TF32 && (g->b_by_rows || g->window))
+    return "the warpgroup product takes tf32 where B is column-major";
   if (g->n % ALIGNMENT || g->k % ALIGNMENT) return "the sizes n and k are no multiples of 8";
   if ((!g->window && g->a_pitch % ALIGNMENT) || g->b_pitch % ALIGNMENT || g->d_pitch % ALIGNMENT)
     return "a row starts at an address that TMA does not take";

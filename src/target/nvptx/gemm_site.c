@@ -37,6 +37,7 @@ typedef struct reader {
   const o3_nest_operand_t *a, *b, *c;
   int dims[GROUPS];           /* of matrices; -1: of size 1 */
   int groups[O3_IR_MAX_RANK]; /* of each loop as it is in the op; -1: of size 1 */
+  bool tensor_cores;          /* the family multiplies on them */
   bool has_halo;              /* A is |halo|.from with a border, which the kernel does not make */
   o3_halo_t halo;
   o3_gemm_window_t window;
@@ -159,6 +160,8 @@ static const char *read_types(reader_t *r) {
   if (!o3_kernel_site_element(r->a->value, &r->gemm.element) ||
       !o3_kernel_site_element(r->b->value, &other) || other != r->gemm.element)
     return "the factors are not of one of the types f16, bf16, f32";
+  if (r->gemm.element == O3_GPU_F32 && r->site->rounds_to_tf32 && r->tensor_cores)
+    r->gemm.element = O3_GPU_TF32;
   bool sums = mlirTypeIsAF32(o3_type_element(mlirValueGetType(r->c->value)));
   return sums ? NULL : "the sums are not in f32";
 }
@@ -563,12 +566,14 @@ const char *o3_gemm_refuse_padding(MlirOperation product, MlirOperation padding)
 typedef struct family {
   const char *(*refuse)(const reader_t *r);
   o3_status_t (*build)(reader_t *r, o3_gpu_kernel_t *kernel, const char **why_not);
+  bool tensor_cores; /* it multiplies f32 as tf32 if it may */
 } family_t;
 
 static o3_status_t make(const o3_kernel_site_t *site, const family_t *family, o3_gpu_kernel_t *kernel,
                         const char **why_not) {
   reader_t *r = create_reader(site);
   O3_TRY_ALLOC(r);
+  r->tensor_cores = family->tensor_cores;
   *kernel = (o3_gpu_kernel_t){0};
   *why_not = read_site(r);
   if (!*why_not) *why_not = family->refuse(r);
@@ -599,7 +604,7 @@ static o3_status_t build_gemm(reader_t *r, o3_gpu_kernel_t *kernel, const char *
 }
 
 o3_status_t o3_gemm_make(const o3_kernel_site_t *site, o3_gpu_kernel_t *kernel, const char **why_not) {
-  return make(site, &(family_t){refuse_gemm, build_gemm}, kernel, why_not);
+  return make(site, &(family_t){refuse_gemm, build_gemm, true}, kernel, why_not);
 }
 
 static const char *refuse_depthwise(const reader_t *r) {
@@ -615,7 +620,7 @@ static o3_status_t build_depthwise(reader_t *r, o3_gpu_kernel_t *kernel, const c
 }
 
 o3_status_t o3_depthwise_make(const o3_kernel_site_t *site, o3_gpu_kernel_t *kernel, const char **why_not) {
-  return make(site, &(family_t){refuse_depthwise, build_depthwise}, kernel, why_not);
+  return make(site, &(family_t){refuse_depthwise, build_depthwise, false}, kernel, why_not);
 }
 
 /* Where warpgroups multiply halves, more rows than these take as long or longer. */
@@ -641,5 +646,5 @@ static o3_status_t build_gemv(reader_t *r, o3_gpu_kernel_t *kernel, const char *
 }
 
 o3_status_t o3_gemv_make(const o3_kernel_site_t *site, o3_gpu_kernel_t *kernel, const char **why_not) {
-  return make(site, &(family_t){refuse_gemv, build_gemv}, kernel, why_not);
+  return make(site, &(family_t){refuse_gemv, build_gemv, false}, kernel, why_not);
 }

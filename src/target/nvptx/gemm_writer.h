@@ -6,15 +6,21 @@
 #include "target/nvptx/product_text.h"
 
 enum {
-  O3_GEMM_BLOCK_K = 64,    /* elements of k a stage: rows of 128 bytes, the widest swizzle */
+  O3_GEMM_BLOCK_K = 64,    /* halves of k a stage: rows of 128 bytes, the widest swizzle */
   O3_GEMM_WARPGROUP = 128, /* threads */
   O3_GEMM_ROWS = 64,       /* of a product */
   O3_GEMM_ROW_BYTES = 128, /* of a swizzled row */
+  O3_GEMM_STEP_BYTES = 32, /* of it that an instruction takes */
   O3_GEMM_STAGING_BYTES = O3_GEMM_ROWS * O3_GEMM_ROW_BYTES,
   O3_GEMM_MAX_COLUMNS = 256,
   O3_GEMM_MAX_PRODUCTS = 2,
   O3_GEMM_PANEL_PAIRS = 16 /* of a thread in 64 columns: 8 pieces of 8 columns, two halves */
 };
+
+/* Elements of k a stage. */
+static inline int o3_gemm_block_k(const o3_gemm_t *g) {
+  return O3_GEMM_ROW_BYTES / o3_gpu_element_info(g->element)->bytes;
+}
 
 typedef struct o3_gemm_writer {
   o3_kernel_text_t *t;

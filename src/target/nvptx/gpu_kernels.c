@@ -162,6 +162,7 @@ static o3_status_t try_families(o3_inlined_t *at, const char *label, bool *taken
                            .sm = gpu->sm,
                            .multiprocessors = gpu->multiprocessors,
                            .shared_bytes = (int)gpu->shared_per_block,
+                           .rounds_to_tf32 = at->env->precision == O3_PRECISION_TF32,
                            .kind = o3_op_string(at->kernel, "o3.kernel_kind"),
                            .num_ops = body.num_ops,
                            .ops = body.ops,

@@ -13,6 +13,7 @@ typedef struct o3_kernel_site {
   const struct o3_gpu *gpu;          /* the card; what follows repeats some of it */
   int sm;                            /* compute capability: 90 is 9.0 */
   int multiprocessors, shared_bytes; /* of the card; the most that a block can have */
+  bool rounds_to_tf32;               /* products of f32 may take 10 bits of each factor behind the point */
   MlirStringRef kind;                /* o3.kernel_kind, which the fuse stage gave it */
   int num_ops;
   const MlirOperation *ops;

@@ -227,8 +227,9 @@ static void registers(o3_kernel_text_t *t, int first, int count) {
 
 /* One wgmma of the assembly; |a|: the operand's number of the first A register. */
 static void wgmma_step(o3_kernel_text_t *t, const o3_wgmma_t *m, int step, int a) {
-  const char *type = o3_gpu_element_info(m->element)->ptx;
-  o3_strbuf_printf(&t->out, " wgmma.mma_async.sync.aligned.m64n%dk16.f32.%s.%s ", m->n, type, type);
+  const o3_gpu_element_info_t *type = o3_gpu_element_info(m->element);
+  o3_strbuf_printf(&t->out, " wgmma.mma_async.sync.aligned.m64n%dk%d.f32.%s.%s ", m->n, K_BYTES / type->bytes,
+                   type->ptx, type->ptx);
   registers(t, 0, m->n / 2);
   if (m->a_registers) {
     o3_strbuf_puts(&t->out, ", ");
@@ -236,8 +237,11 @@ static void wgmma_step(o3_kernel_text_t *t, const o3_wgmma_t *m, int step, int a
   } else {
     o3_strbuf_puts(&t->out, ", da");
   }
-  o3_strbuf_printf(&t->out, ", db, %s, 1, 1%s, %d;", step || m->accumulate ? "yes" : "no",
-                   m->a_registers ? "" : ", 0", m->b_by_rows);
+  o3_strbuf_printf(&t->out, ", db, %s, 1, 1", step || m->accumulate ? "yes" : "no");
+  bool halves = type->bytes == 2; /* others are never transposed, and do not say so */
+  if (halves && !m->a_registers) o3_strbuf_puts(&t->out, ", 0");
+  if (halves) o3_strbuf_printf(&t->out, ", %d", m->b_by_rows);
+  o3_strbuf_puts(&t->out, ";");
 }
 
 /* Upper and lower halves of B's descriptor besides the address. */

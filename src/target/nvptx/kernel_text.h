@@ -88,9 +88,10 @@ void o3_kt_tensor_store(o3_kernel_text_t *t, const char *map, int shared, int ra
 
 /* ---- Warpgroup products (sm_90a) ---- */
 
-/* D[64, n] (+)= A[64, 16 * steps] B[16 * steps, n], both from shared memory (f16, bf16), as one group that is
- * committed. Addresses are shifted right by 4. Tiles have 128-byte swizzle: rows of 64 elements along K, or
- * for |b_by_rows| panels of 64 columns, each with one row of 128 bytes a k. */
+/* D[64, n] (+)= A[64, 16 * steps] B[16 * steps, n], both from shared memory (f16, bf16; tf32 with
+ * 8 * steps instead of 16), as one group that is committed. Addresses are shifted right by 4. Tiles have
+ * 128-byte swizzle: rows of 64 elements along K, or for |b_by_rows| panels of 64 columns, each with one row
+ * of 128 bytes a k. */
 typedef struct o3_wgmma {
   o3_gpu_element_t element;
   int n, steps;

@@ -12,17 +12,19 @@ static void matmul_body(const o3_body_args_t *in) {
   in->results[0] = o3_build2(in->builder, is_float ? "arith.addf" : "arith.addi", product, in->args[2]);
 }
 
-/* Loops: the result's dimensions, then k. */
+/* Loops: the result's dimensions, then k. |rows|: the operand has rows of k's, which A has and B by columns.
+ */
 static MlirAffineMap operand_map(const o3_lw_t *lw, const o3_shape_t *shape, const o3_shape_t *result,
-                                 bool is_a) {
+                                 bool is_a, bool rows) {
   MlirAffineExpr exprs[O3_IR_MAX_RANK];
   int lead = result->rank - shape->rank, last = shape->rank - 1, k = result->rank;
   for (int i = 0; i < last - 1; ++i) {
     bool repeated = o3_expr_equals_const(shape->dims[i], 1);
     exprs[i] = repeated ? o3_expr_const(lw->context, 0) : mlirAffineDimExprGet(lw->context, lead + i);
   }
-  exprs[last - 1] = mlirAffineDimExprGet(lw->context, is_a ? result->rank - 2 : k);
-  exprs[last] = mlirAffineDimExprGet(lw->context, is_a ? k : result->rank - 1);
+  exprs[rows ? last - 1 : last] =
+      mlirAffineDimExprGet(lw->context, is_a ? result->rank - 2 : result->rank - 1);
+  exprs[rows ? last : last - 1] = mlirAffineDimExprGet(lw->context, k);
   return mlirAffineMapGet(lw->context, k + 1, 0, shape->rank, exprs);
 }
 
@@ -42,7 +44,8 @@ o3_status_t o3_lower_matmul(o3_lw_t *lw, MlirOperation op, const MlirValue *oper
                           .inputs = {operands[0], operands[1]},
                           .num_outputs = 1,
                           .outputs = {o3_lw_fill(lw, &y, zero)},
-                          .maps = {operand_map(lw, &a, &y, true), operand_map(lw, &b, &y, false),
+                          .maps = {operand_map(lw, &a, &y, true, true),
+                                   operand_map(lw, &b, &y, false, o3_op_is(op, "o3.matmul_columns")),
                                    o3_lw_projection(lw, y.rank + 1, y.rank, list)},
                           .body = matmul_body,
                           .context = &sum,

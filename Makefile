@@ -19,10 +19,11 @@ check-gpu: ## set up, build, and run the numeric rows on the NVIDIA GPU in this 
 	@O3_BUILD=$(abspath $(BUILD)) $(BUILD)/venv/bin/python test/gpu/attention_models.py check
 	@test/gpu/make_kernels.sh $(BUILD) --checked && python3 test/gpu/check_kernels.py $(BUILD)/gpu-kernels
 
-bench-gpu: ## set up, build, and measure fast GPU kernels against PyTorch on this machine's NVIDIA GPU; writes docs/benchmarks-gpu.md
+bench-gpu: ## set up, build, and measure kernels and networks against PyTorch on this machine's NVIDIA GPU; writes docs/benchmarks-gpu.md
 	@scripts/setup.sh
 	@scripts/build.sh
 	@test/gpu/make_kernels.sh $(BUILD) && python3 bench/compare_torch.py $(BUILD)/gpu-kernels --write docs/benchmarks-gpu.md
+	@O3_BUILD=$(abspath $(BUILD)) python3 bench/torch_networks.py --write docs/benchmarks-gpu.md
 
 demo: ## set up, build, and compile and run a sparse network
 	@scripts/setup.sh

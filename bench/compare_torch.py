@@ -21,7 +21,7 @@ from check_kernels import make_arguments  # noqa: E402
 from gpu_driver import Kernel, replay_time  # noqa: E402
 
 COMPILE_MODES = {"compile": "default", "max-autotune": "max-autotune-no-cudagraphs"}
-NETWORKS = "## Networks\n"  # of FILE: from here on it is written by hand
+NETWORKS = "## Networks\n"  # of FILE: from here on torch_networks.py writes it
 # LayerNorm, GELU, then a product: rows, width, columns.
 CHAINS = [(128, 768, 3072), (2048, 1024, 4096), (8192, 1024, 4096), (16384, 4096, 1024)]
 

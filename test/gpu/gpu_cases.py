@@ -32,7 +32,7 @@ sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "numeric")]
 
 LEVELS = (0, 2)
 RUNS = 3  # as written, recorded, replayed
-NUMBERS = itertools.count()  # of libraries: no two share a name
+NUMBERS = itertools.count()  # of libraries, for each process
 
 
 # ---- Packing ----
@@ -65,7 +65,7 @@ class Packer:
     def pack(self, parts):
         """Parts that o3c refuses by name are taken out; when it names none, the job is split."""
         while parts:
-            name = os.path.join(self.folder, f"O{self.level}-{next(NUMBERS):04d}")
+            name = os.path.join(self.folder, f"O{self.level}-{os.getpid()}-{next(NUMBERS):04d}")
             what = self.compile(parts, f"{name}.so")
             if not what:
                 self.write(parts, f"{name}.pickle")
@@ -86,9 +86,13 @@ class Packer:
             pickle.dump((self.level, cases), file)
 
 
-def pack_job(opset, points, levels, target, seed, folder):
+JOBS = []  # (opset, points): what processes that are forked inherit, as points have functions
+
+
+def pack_job(index, levels, target, seed, folder):
     import numeric_job
 
+    opset, points = JOBS[index]
     job = numeric_job.Job(points, opset, seed, lambda text: None)
     failed = [(level, label, what) for (label, level), what in job.results.items() if level in levels]
     for level in levels:
@@ -106,8 +110,11 @@ def pack(folder, target, levels, labels, seed):
     points = [point for point in numeric_rows.all_points() if not labels or any(part in point.label() for part in labels)]
     print(f"gpu: {len(points)} points for {target}, O3_SEED={seed}", flush=True)
     failed = []
-    for opset, members in run_numeric.chunks(points):
-        failed += pack_job(opset, members, levels, target, seed, folder)
+    JOBS[:] = run_numeric.chunks(points)
+    with concurrent.futures.ProcessPoolExecutor(os.cpu_count(), multiprocessing.get_context("fork")) as pool:
+        jobs = [pool.submit(pack_job, index, levels, target, seed, folder) for index in range(len(JOBS))]
+        for job in jobs:
+            failed += job.result()
     with open(os.path.join(folder, "failed"), "wb") as file:
         pickle.dump(failed, file)
     return len(failed)

@@ -1,0 +1,256 @@
+#!/usr/bin/env python3
+"""torch_networks.py [--write FILE] [--only TEXT] [--modes eager,compile,max-autotune]: networks beside PyTorch, on a card.
+
+ResNet-50, MobileNetV2 and BERT-base (128 tokens) in fp16, at several batch sizes: ours compiled by o3c for this machine's
+card from the models that the tests make, the same networks of torchvision and transformers in eager mode, by torch.compile
+and by torch.compile(mode="max-autotune-no-cudagraphs"), images with the channels last. Inputs and results lie on the
+card, and every contestant is a CUDA graph that is replayed, ours by its session. Time is the wall clock's for a series of
+replays with one wait at its end; of the medians of the series, one in each order of the contestants, the better one.
+Ours takes float32 and converts it. Its error is that of the result's norm against ONNX Runtime in float32, for 8 inputs
+at most. Then LayerNorm, GELU and a product, as O3 and O1 compile it. --write replaces what FILE has from its networks on;
+--only measures those whose name and batch, as in "BERT-base 8", have the text.
+"""
+import argparse
+import ctypes
+import os
+import statistics
+import sys
+import tempfile
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path[:0] = [os.path.join(ROOT, "test", folder) for folder in ("numeric", "models")]
+import numpy as np  # noqa: E402
+import torch  # noqa: E402
+
+import bench_networks  # noqa: E402
+import o3_model  # noqa: E402
+import test_networks  # noqa: E402
+
+HEADING = "## Networks\n"
+MODES = {"eager": None, "compile": "default", "max-autotune": "max-autotune-no-cudagraphs"}
+SERIES, REFERENCES, TOKENS = 5, 8, 128
+ON_CARD = 1  # o3_place_t
+
+
+def torch_image_network(name):
+    import torchvision
+
+    return getattr(torchvision.models, name)(weights=None).eval().half().cuda().to(memory_format=torch.channels_last)
+
+
+def torch_bert(_name):
+    import transformers
+
+    return transformers.BertModel(transformers.BertConfig(), attn_implementation="sdpa").eval().half().cuda()
+
+
+def image_feeds(batch):
+    return test_networks.images(batch, 224, 224)
+
+
+def image_inputs(feeds):
+    image = torch.from_numpy(feeds["image"]).cuda().half().contiguous(memory_format=torch.channels_last)
+    return {"x": image}, lambda network, given: network(given["x"])
+
+
+def token_inputs(feeds):
+    return {name: torch.from_numpy(array).cuda() for name, array in feeds.items()}, lambda network, given: network(**given)
+
+
+# title: the test's network, batch sizes, feeds, PyTorch's network and how it is fed
+NETWORKS = {
+    "ResNet-50": ("resnet50", (1, 8, 64), image_feeds, lambda: torch_image_network("resnet50"), image_inputs),
+    "MobileNetV2": ("mobilenetv2", (1, 8, 64), image_feeds, lambda: torch_image_network("mobilenet_v2"), image_inputs),
+    "BERT-base": ("bert", (1, 8, 32), lambda batch: test_networks.sentences(batch, TOKENS), lambda: torch_bert("bert"),
+                  token_inputs),
+}
+
+
+class CardSession:
+    """A compiled model with inputs and results on the card, in a stream of its own."""
+
+    def __init__(self, library, feeds):
+        self.model = o3_model.Model(library)
+        self.stream = torch.cuda.Stream()
+        self.pointer = ctypes.c_void_p()
+        options = o3_model.SessionOptions(stream=self.stream.cuda_stream)
+        if self.model.api.session_create(self.model.pointer, ctypes.byref(options), ctypes.byref(self.pointer)):
+            raise o3_model.O3Error("run", self.model.api.last_error().decode())
+        self.inputs = [torch.from_numpy(np.ascontiguousarray(feeds[name])).cuda() for name, _, _ in self.model.inputs]
+        self.results = [torch.full(tuple(shape), float("nan"), device="cuda") for _, _, shape in self.model.outputs]
+        self.given = self.tensors(self.inputs)
+        torch.cuda.synchronize()
+
+    @staticmethod
+    def tensors(values):
+        made = (o3_model.Tensor * len(values))()
+        for tensor, value in zip(made, values):
+            dtype = np.dtype(str(value.dtype).removeprefix("torch."))
+            tensor.data, tensor.dtype = value.data_ptr(), o3_model.NUMBERS[dtype]
+            tensor.rank, tensor.place = value.dim(), ON_CARD
+            tensor.shape[:value.dim()] = value.shape
+        return made
+
+    def run(self):
+        api, wanted = self.model.api, self.tensors(self.results)
+        if api.session_run(self.pointer, self.given, len(self.inputs), wanted, len(self.results)):
+            raise o3_model.O3Error("run", api.session_error(self.pointer).decode())
+
+    def close(self):
+        self.model.api.session_destroy(self.pointer)
+
+
+def graph_of(function):
+    """A replay of what |function| launches."""
+    with torch.no_grad():
+        stream = torch.cuda.Stream()
+        with torch.cuda.stream(stream):
+            for _ in range(3):
+                function()
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            function()
+    return graph.replay
+
+
+def milliseconds(contestant):
+    """Of a call, the median of the series."""
+    for _ in range(3):
+        contestant()
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    contestant()
+    torch.cuda.synchronize()
+    count = max(10, min(200, int(0.1 / (time.perf_counter() - start))))
+    found = []
+    for _ in range(SERIES):
+        start = time.perf_counter()
+        for _ in range(count):
+            contestant()
+        torch.cuda.synchronize()
+        found.append((time.perf_counter() - start) / count * 1e3)
+    return statistics.median(found)
+
+
+def compare(contestants):
+    times = {name: [] for name in contestants}
+    for order in (list(contestants), list(reversed(contestants))):
+        for name in order:
+            times[name].append(milliseconds(contestants[name]))
+    return {name: min(values) for name, values in times.items()}
+
+
+def compile_for_card(model, folder, feeds, level=3):
+    """The library, and the seconds that it took."""
+    shapes = [f"--shape={name}:{'x'.join(map(str, array.shape))}" for name, array in feeds.items()]
+    library = os.path.join(folder, f"{os.path.basename(model)}-O{level}.so")
+    start = time.perf_counter()
+    o3_model.compile_model(model, library, level, ("--target", "gpu", "--precision", "fp16", *shapes))
+    return library, time.perf_counter() - start
+
+
+def error_of(model, feeds, session):
+    try:
+        import onnxruntime
+    except ImportError:
+        return "-"
+    peer = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+    expected = peer.run(None, {name: array[:REFERENCES] for name, array in feeds.items()})[0].astype(np.float64)
+    got = session.results[0][:len(expected)].double().cpu().numpy()
+    return f"{np.linalg.norm(got - expected) / np.linalg.norm(expected):.1e}"
+
+
+def row(title, batch, folder, modes):
+    """The cells: ours, PyTorch's in the modes, their ratios to ours, the error and the seconds to compile."""
+    name, _, make_feeds, make_torch, make_inputs = NETWORKS[title]
+    model, feeds = test_networks.NETWORKS[name][0](), make_feeds(batch)
+    library, seconds = compile_for_card(model, folder, feeds)
+    session = CardSession(library, feeds)
+    session.run()
+    torch.cuda.synchronize()
+    error = error_of(model, feeds, session)
+    network = make_torch()
+    given, call = make_inputs(feeds)
+    contestants = {"ours": session.run}
+    for mode in modes:
+        torch._dynamo.reset()
+        compiled = network if MODES[mode] is None else torch.compile(network, mode=MODES[mode], dynamic=False)
+        contestants[mode] = graph_of(lambda compiled=compiled: call(compiled, given))
+    times = compare(contestants)
+    session.close()
+    os.unlink(library)
+    ratios = [f"{times[mode] / times['ours']:.2f}" for mode in modes]
+    return [title, batch, *(f"{times[name]:.3f}" for name in contestants), " / ".join(ratios), error, f"{seconds:.1f}"]
+
+
+def chain_row(name, folder):
+    import onnx
+
+    model, feeds = bench_networks.get(name)
+    path = os.path.join(folder, f"{name}.onnx")
+    onnx.save(model, path)
+    sessions = {f"O{level}": CardSession(compile_for_card(path, folder, feeds, level)[0], feeds) for level in (3, 1)}
+    times = compare({level: session.run for level, session in sessions.items()})
+    for session in sessions.values():
+        session.close()
+    return [name, *(f"{time * 1e3:.1f}" for time in times.values()), f"{times['O1'] / times['O3']:.2f}"]
+
+
+def line(lines, *cells):
+    lines.append("| " + " | ".join(map(str, cells)) + " |")
+    print(lines[-1], flush=True)
+
+
+def head(lines, *cells):
+    line(lines, *cells)
+    lines.append("|" + "-|" * len(cells))
+
+
+def networks(lines, folder, modes, only):
+    lines += [f"fp16, ms, one {torch.cuda.get_device_name()}, PyTorch {torch.__version__}; written by bench/torch_networks.py, "
+              "which says how.", ""]
+    head(lines, "network", "batch", "ours", *modes, f"{' / '.join(modes)} : ours", "error", "compile, s")
+    for title, (_, batches, *_) in NETWORKS.items():
+        for batch in batches:
+            if only in f"{title} {batch}":
+                line(lines, *row(title, batch, folder, modes))
+
+
+def chains(lines, folder, only):
+    lines += ["", "LayerNorm, GELU and a product, as O3 and as O1 compile it, us:", ""]
+    head(lines, "rows x width x columns", "O3", "O1", "O1 : O3")
+    for name in bench_networks.CHAINS:
+        if only in name:
+            line(lines, *chain_row(name, folder))
+
+
+def write(path, lines):
+    with open(path, encoding="utf-8") as file:
+        kernels = file.read().partition(HEADING)[0]
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(kernels + HEADING + "\n" + "\n".join(lines) + "\n")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--write", metavar="FILE")
+    parser.add_argument("--only", metavar="TEXT", default="")
+    parser.add_argument("--modes", default=",".join(MODES), help="of PyTorch, with commas (default %(default)s)")
+    options = parser.parse_args()
+    modes = options.modes.split(",")
+    if unknown := set(modes) - set(MODES):
+        parser.error(f"--modes: {', '.join(sorted(unknown))}; there are {', '.join(MODES)}")
+    lines = []
+    torch.backends.cudnn.benchmark = True
+    with tempfile.TemporaryDirectory(prefix="o3-bench-") as folder, torch.no_grad():
+        networks(lines, folder, modes, options.only)
+        chains(lines, folder, options.only)
+    if options.write:
+        write(options.write, lines)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

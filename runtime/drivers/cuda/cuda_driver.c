@@ -333,11 +333,16 @@ static o3_code_t replay(o3rt_session_t *session, const o3rt_cuda_recorded_t *ite
   return O3_OK;
 }
 
-// What cannot be recorded is done as it is written, now and from now on: a run that fails by itself then
-// tells why.
+// What cannot be recorded is done as it is written, now and in the next runs, more of them each time: what
+// was in the way may be gone (another thread's use of the card, a lack of memory), and a run that fails by
+// itself then tells why.
 static o3_code_t record_or_run(o3rt_session_t *session, o3rt_cuda_recorded_t *item) {
-  o3rt_cuda_session_t *cuda = session->device;
   const o3rt_model_t *compiled = session->compiled;
+  enum { FIRST_WAITS = 4, MOST_WAITS = 4096 };
+  if (item->waits > 0) {
+    --item->waits;
+    return run_compiled(session);
+  }
   if (!item->results)
     item->results = malloc(all_words(compiled->outputs, compiled->num_outputs) * sizeof(int64_t));
   if (!item->results) {
@@ -346,7 +351,8 @@ static o3_code_t record_or_run(o3rt_session_t *session, o3rt_cuda_recorded_t *it
   }
   if (record(session, item)) return replay(session, item);
   o3rt_text_clear(&session->error);
-  cuda->never_replays = true;
+  item->waits = item->next_waits ? item->next_waits : FIRST_WAITS;
+  item->next_waits = item->waits < MOST_WAITS ? 2 * item->waits : MOST_WAITS;
   return run_compiled(session);
 }
 

@@ -13,7 +13,8 @@
 typedef struct o3rt_cuda_recorded {
   int64_t *key;           /* NULL: a free place */
   int64_t *results;       /* what the run left in the outputs' descriptors, once it is recorded */
-  cuda_graph_exec_t exec; /* NULL: seen once */
+  cuda_graph_exec_t exec; /* NULL: not recorded */
+  int waits, next_waits; /* runs until recording is tried again, and if that fails, too; 0: it never failed */
   uint64_t used;
 } o3rt_cuda_recorded_t;
 

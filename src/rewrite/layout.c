@@ -63,10 +63,8 @@ o3_status_t o3_rewrite_layout(o3_pass_env_t *env, MlirModule module) {
                       .num_symbols = count_symbols(main),
                       .last = kernels->channels_last,
                       .blocked = o3_ptr_map_create(env->arena),
-                      .narrow = o3_ptr_map_create(env->arena),
                       .choices = o3_ptr_vec(env->arena)};
   O3_TRY_ALLOC(self.blocked);
-  O3_TRY_ALLOC(self.narrow);
   MlirOperation op = mlirBlockGetFirstOperation(o3_func_body(main));
   while (!mlirOperationIsNull(op)) {
     MlirOperation next = mlirOperationGetNextInBlock(op);

@@ -1,9 +1,9 @@
 /* Channel-blocked layouts: what the rules of the layout pass share.
  *
  * A plain image N x C x H x W becomes N x C/16 x H x W x 16, its channels padded with zeros to a multiple of
- * 16; inputs of convolutions with fewer than 16 channels keep these as one smaller block. Lanes beyond C hold
- * finite numbers that no result depends on. Nothing is undone later: a rule builds the blocked value and the
- * plain one from it, and whoever reads the plain value asks for the blocked one first; plain values that
+ * 16; inputs of convolutions with fewer than 16 channels stay as they are, in blocks of one. Lanes beyond C
+ * hold finite numbers that no result depends on. Nothing is undone later: a rule builds the blocked value and
+ * the plain one from it, and whoever reads the plain value asks for the blocked one first; plain values that
  * nobody reads are removed by simplify.
  *
  * For targets with channels last (o3_kernel_support_t) the only block has all channels, as many as the next
@@ -26,7 +26,6 @@ typedef struct o3_layout {
   int num_symbols;
   o3_builder_t builder;  /* before the op that is rewritten */
   o3_ptr_map_t *blocked; /* plain value -> blocked value, of 16 lanes */
-  o3_ptr_map_t *narrow;  /* plain value -> blocked value, of all its channels where they are fewer */
   o3_ptr_vec_t choices;  /* attributes [node, how its convolution is computed and why] */
   bool last;             /* channels last: one block of all channels, their number a multiple of 8 */
   bool failed;           /* memory ran out */
@@ -64,7 +63,7 @@ static inline int64_t o3_layout_round_up(int64_t value, int64_t to) { return (va
 /* The blocked value of a plain one that has one already, or null. */
 MlirValue o3_layout_find(const o3_layout_t *self, MlirValue plain);
 /* Of rank 4 with a constant number of channels, packed if need be. |narrow|: fewer channels than lanes may
- * stay one block of their own. */
+ * stay where they are, as blocks of one. */
 MlirValue o3_layout_pack(o3_layout_t *self, MlirValue plain, bool narrow);
 /* An operand of an elementwise op whose result has |channels|: blocked so that it broadcasts as the plain one
  * does to a plain result; constants are padded with |fill|. Null when that is not possible. */

@@ -12,7 +12,8 @@ typedef struct conv {
   o3_shape_t x_shape, w_shape, y_shape;
   int64_t strides[2], dilations[2], pads[4], group;
   int64_t channels, group_channels, outputs;
-  bool shuffled; /* phases below are between the positions of the result */
+  int64_t phase_outputs; /* of one phase, when shuffled; else all outputs */
+  bool shuffled;         /* phases below are between the positions of the result */
   int64_t phases[2];
 } conv_t;
 
@@ -58,7 +59,7 @@ static bool read_conv(const o3_layout_t *self, MlirOperation op, conv_t *conv) {
   if (!read_shapes(self, conv)) return false;
   read_window(conv, conv->x_shape.rank - 2);
   conv->channels = o3_layout_size(&conv->x_shape, 1);
-  conv->outputs = o3_layout_size(&conv->w_shape, 0);
+  conv->outputs = conv->phase_outputs = o3_layout_size(&conv->w_shape, 0);
   conv->group_channels = o3_layout_size(&conv->w_shape, 1);
   for (int i = 0; i < conv->w_shape.rank; ++i) {
     if (o3_layout_size(&conv->w_shape, i) <= 0) return false;
@@ -82,7 +83,7 @@ static bool is_blocked(const o3_layout_t *self, const conv_t *conv) {
 
 /* ---- Operands ---- */
 
-/* M C KH KW to M/16 C/c KH KW c 16; depthwise M 1 KH KW to M/16 KH KW 16. */
+/* M C KH KW to M/16 C/c KH KW c 16, blocks of inputs of |lanes|; depthwise M 1 KH KW to M/16 KH KW 16. */
 static MlirValue pack_weights(o3_layout_t *self, const conv_t *conv, int64_t lanes) {
   int64_t outputs = conv->outputs, channels = conv->group_channels;
   MlirValue w = o3_layout_pad(self, conv->w, 0, o3_layout_round_up(outputs, LANES) - outputs, 0);
@@ -105,6 +106,12 @@ static MlirValue pack_bias(o3_layout_t *self, const conv_t *conv) {
   return o3_layout_split(self, o3_layout_pad(self, conv->b, 0, extra, 0), 0, LANES);
 }
 
+/* Of inputs, 0 when they are blocks of one, and results in blocks that are not full; of a phase. */
+static MlirAttribute channels_attr(o3_layout_t *self, int64_t inputs, int64_t outputs) {
+  if (inputs % LANES == 0 && outputs % LANES == 0) return mlirAttributeGetNull();
+  return o3_attr_ints(self->context, 2, (int64_t[]){inputs, outputs});
+}
+
 static MlirValue build_conv(o3_layout_t *self, const conv_t *conv, const o3_shape_t *y_shape) {
   bool depthwise = is_depthwise(conv);
   MlirValue operands[3] = {o3_layout_pack(self, conv->x, !depthwise)};
@@ -113,15 +120,17 @@ static MlirValue build_conv(o3_layout_t *self, const conv_t *conv, const o3_shap
   if (!o3_layout_shape(operands[0], &x_shape)) return (MlirValue){0};
   operands[1] = pack_weights(self, conv, depthwise ? 0 : o3_layout_size(&x_shape, 4));
   if (!mlirValueIsNull(conv->b)) operands[2] = pack_bias(self, conv);
+  int64_t inputs = o3_layout_size(&x_shape, 4) == LANES ? conv->group_channels : 0;
   o3_layout_blocked_shape(self, y_shape, &shape);
   const o3_attr_t attrs[] = {
       {"strides", o3_attr_ints(self->context, 2, conv->strides)},
       {"dilations", o3_attr_ints(self->context, 2, conv->dilations)},
       {"pads", o3_attr_ints(self->context, 4, conv->pads)},
       {"group", depthwise ? mlirAttributeGetNull() : o3_attr_i64(self->context, conv->group)},
-      {"shuffle", conv->shuffled ? o3_attr_ints(self->context, 2, conv->phases) : mlirAttributeGetNull()}};
+      {"shuffle", conv->shuffled ? o3_attr_ints(self->context, 2, conv->phases) : mlirAttributeGetNull()},
+      {"channels", depthwise ? mlirAttributeGetNull() : channels_attr(self, inputs, conv->phase_outputs)}};
   return o3_layout_op(self, depthwise ? "o3.depthwise_blocked" : "o3.conv_blocked", &shape, element,
-                      mlirValueIsNull(conv->b) ? 2 : 3, operands, 5, attrs);
+                      mlirValueIsNull(conv->b) ? 2 : 3, operands, 6, attrs);
 }
 
 static o3_sparse_weight_t sparse_form(const conv_t *conv) {
@@ -217,9 +226,10 @@ static MlirValue build_winograd(o3_layout_t *self, const conv_t *conv, const o3_
   if (!mlirValueIsNull(conv->b)) operands[2] = pack_bias(self, conv);
   o3_layout_blocked_shape(self, y_shape, &shape);
   const o3_attr_t attrs[] = {{"pads", o3_attr_ints(self->context, 4, conv->pads)},
-                             {"tile", o3_attr_i64(self->context, tile)}};
+                             {"tile", o3_attr_i64(self->context, tile)},
+                             {"channels", channels_attr(self, conv->channels, conv->outputs)}};
   return o3_layout_op(self, "o3.winograd_blocked", &shape, mlirF32TypeGet(self->context),
-                      mlirValueIsNull(conv->b) ? 2 : 3, operands, 2, attrs);
+                      mlirValueIsNull(conv->b) ? 2 : 3, operands, 3, attrs);
 }
 
 /* ---- Channels last ---- */
@@ -396,6 +406,7 @@ MlirValue o3_layout_conv_transpose(o3_layout_t *self, MlirOperation op) {
   if (!o3_layout_shape(conv.w, &conv.w_shape)) return (MlirValue){0};
   conv.channels = conv.group_channels = t.inputs;
   conv.outputs = o3_layout_size(&conv.w_shape, 0);
+  conv.phase_outputs = conv.shuffled ? t.outputs : conv.outputs;
   for (int i = 0; i < 2; ++i) {
     conv.pads[i] = conv.pads[2 + i] = t.taps[i] - 1;
     conv.strides[i] = 1;

@@ -203,6 +203,14 @@ MlirValue o3_layout_pack_padded(o3_layout_t *self, MlirValue plain, const int64_
   return mlirValueIsNull(o3_layout_find(self, plain)) ? pack_last(self, plain, pads) : (MlirValue){0};
 }
 
+/* N C H W as blocks of one channel: nothing moves. */
+static MlirValue channels_apart(o3_layout_t *self, MlirValue plain) {
+  o3_shape_t shape;
+  shape_of(plain, &shape);
+  insert_dim(&shape, shape.rank, o3_expr_const(self->context, 1));
+  return o3_layout_reshape(self, plain, &shape);
+}
+
 MlirValue o3_layout_pack(o3_layout_t *self, MlirValue plain, bool narrow) {
   o3_shape_t shape;
   MlirValue found = o3_layout_find(self, plain);
@@ -210,13 +218,11 @@ MlirValue o3_layout_pack(o3_layout_t *self, MlirValue plain, bool narrow) {
   shape_of(plain, &shape);
   int64_t channels = o3_layout_size(&shape, 1);
   int64_t lanes = o3_layout_lanes(self, channels);
-  narrow = narrow && channels < lanes;
-  if (narrow) found = (MlirValue){.ptr = o3_ptr_map_get(self->narrow, plain.ptr)};
-  if (!mlirValueIsNull(found)) return found;
+  if (narrow && channels < lanes) return channels_apart(self, plain);
   bool moves = self->last && o3_layout_has_blocks(self, plain) && !o3_layout_is_constant(plain);
-  MlirValue made = moves ? pack_last(self, plain, (int64_t[]){0, 0, 0, 0})
-                         : block_channels(self, plain, 1, narrow ? channels : lanes, 0);
-  note(self, narrow ? self->narrow : self->blocked, plain, made);
+  MlirValue made =
+      moves ? pack_last(self, plain, (int64_t[]){0, 0, 0, 0}) : block_channels(self, plain, 1, lanes, 0);
+  note(self, self->blocked, plain, made);
   return made;
 }
 

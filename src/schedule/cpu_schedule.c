@@ -101,12 +101,14 @@ o3_schedule_attention_t o3_schedule_attention(const o3_machine_t *machine, int64
 
 /* With 32 registers. Long runs take many pixels of one block, whose operands come straight from memory; a run
  * that would leave few pixels, or two unequal halves, takes two blocks. Rows of a matrix lie far apart and
- * may share a set of the cache: few of them, and three blocks. */
+ * may share a set of the cache: few of them, and three blocks. Pixels that share their inputs leave registers
+ * for the weights of all turns and one input. */
 static void choose_wide_tile(const o3_schedule_blocks_t *p, o3_schedule_tiles_t *s) {
-  enum { REGISTERS = 28, TWO_BLOCKS = 13, THREE_BLOCKS = 8 };
+  enum { ALL = 32, REGISTERS = 28, TWO_BLOCKS = 13, THREE_BLOCKS = 8 };
   bool is_short = p->run >= 0 && (p->run < TWO_BLOCKS || (p->run > REGISTERS && p->run < 2 * REGISTERS));
-  s->pixels = REGISTERS;
-  if (p->is_row) return;
+  bool shares = p->pixel_turns > 0 && p->pixel_turns < s->unroll;
+  s->pixels = shares ? least(REGISTERS, ALL - 1 - s->unroll) : REGISTERS;
+  if (p->is_row || shares) return;
   if (p->is_matrix && p->blocks >= 3) {
     s->blocks = 3;
     s->pixels = THREE_BLOCKS;
@@ -132,6 +134,8 @@ static int64_t choose_unroll(const o3_schedule_blocks_t *p) {
   if (p->inside) return p->steps;
   if (p->is_lanewise) return 1;
   if (p->entry_lanes) return least(p->steps, 4);
+  if (p->last_steps % 4 == 1 || p->last_steps % 4 == 2) return p->steps % 2 == 0 ? 2 : 1;
+  if (p->steps == 5 || p->steps == 7) return p->steps;
   return p->steps % 4 == 0 ? 4 : p->steps % 3 == 0 ? 3 : p->steps % 2 == 0 ? 2 : 1;
 }
 
@@ -141,11 +145,11 @@ static int64_t choose_piece(const o3_schedule_blocks_t *p, int64_t pixels) {
   return p->run >= 0 && p->run <= LONGEST_PIECE ? LONGEST_PIECE : LONGEST_PIECE / pixels * pixels;
 }
 
-/* A run that cores share is as many tiles for each, if that takes nearly full ones. */
+/* A run that cores share is as many tiles for each, if that takes no small ones. */
 static void share_run(const o3_machine_t *machine, const o3_schedule_blocks_t *p, o3_schedule_tiles_t *s) {
   int64_t cores = machine->cores, tiles = divide_up(p->run, s->pixels), each = divide_up(tiles, cores);
   int64_t pixels = divide_up(p->run, each * cores);
-  if (tiles < cores || pixels < s->pixels * 3 / 4) return;
+  if (tiles < cores || pixels * 2 < s->pixels) return;
   s->pixels = pixels;
   s->piece = least(each, LONGEST_PIECE / pixels) * pixels;
 }

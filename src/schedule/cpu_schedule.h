@@ -79,8 +79,10 @@ o3_schedule_thin_t o3_schedule_thin(const o3_machine_t *machine, const o3_schedu
 o3_schedule_attention_t o3_schedule_attention(const o3_machine_t *machine, int64_t around, int64_t queries);
 
 typedef struct o3_schedule_blocks {
-  int64_t run, blocks; /* pixels that follow one another, or rows of a matrix; blocks of outputs */
+  int64_t run, blocks; /* pixels that follow one another, or rows of a matrix; full blocks of outputs */
   int64_t steps;       /* of the innermost sum */
+  int64_t last_steps;  /* of the last block of inputs, which is not full; 0: it is */
+  int64_t pixel_turns; /* steps from a pixel's first input to the next one's; 0: they share none */
   bool is_matrix, is_lanewise;
   bool inside;          /* windows are cut off at the image's edge: |steps| are the taps of a row */
   int64_t entry_lanes;  /* of a sparse weight's entries; 0: dense */

@@ -131,6 +131,17 @@ for kernel, strides, pads in [("3,3", [1, 1], [1, 1, 1, 1]), ("5,5", [2, 2], [2,
       [(1, 13, 14), (2, 7, 31), (1, 3, 61), (1, 30, 5)], F32, _tol=64)
 R("t = Conv <group=16, pads=[2,2,2,2], dilations=[1,2]> (x0, x1) y0 = Relu(t)", ["N,16,H,W", W("16,1,3,3")], BLOCKS, F32,
   _tol=64)
+# Images of few channels as they come, without their border: overlapping windows, cut off on either side or outside.
+for inputs, outputs, kernel, options in [(1, 24, "3,3", "strides=[2,2], pads=[1,1,1,1]"), (3, 100, "7,7", "strides=[2,2], pads=[3,3,3,3]"),
+                                         (5, 18, "5,2", "strides=[1,3], pads=[0,1,4,0]"), (12, 42, "2,5", "dilations=[1,2], pads=[1,6,0,5]"),
+                                         (15, 16, "1,3", "strides=[2,1], pads=[2,9,1,0]"), (4, 33, "3,1", "pads=[1,0,1,0]")]:
+    R(f"t = Conv <{options}> (x0, x1, x2) y0 = Relu(t)", [f"N,{inputs},H,W", W(f"{outputs},{inputs},{kernel}"), W(f"{outputs}")],
+      [(1, 13, 14), (2, 7, 31), (1, 9, 61)], F32, _tol=64)
+# Blocks that are not full: neither are their sums taken nor their results computed in full.
+for inner, kernel, options in [(24, "1,1", ""), (18, "3,3", "<pads=[1,1,1,1]>"), (42, "3,3", "<strides=[2,2], pads=[0,1,1,0]>"),
+                               (12, "5,1", "<pads=[2,0,2,0]>"), (100, "1,1", "<strides=[1,2]>"), (5, "3,2", "<dilations=[2,1], pads=[2,1,2,0]>")]:
+    R(f"t = Conv(x0, x1, x2) u = HardSwish(t) v = Conv {options} (u, x3) y0 = Sigmoid(v)",
+      ["N,3,H,W", W(f"{inner},3,1,1"), W(f"{inner}"), W(f"{inner},{inner},{kernel}")], BLOCKS, F32, _tol=128)
 for outputs in (1, 20):
     R("t = Conv(x0, x1) u = ConvTranspose <strides=[2,2]> (t, x2) v = Add(u, x3) w = BatchNormalization(v, x4, x4, x4, x5) "
       "y = Relu(w) y0 = ConvTranspose <strides=[2,2], pads=[1,0,0,1]> (y, x6)",

@@ -39,6 +39,7 @@ typedef struct o3_blocked_emitter {
   o3_tile_t tile;               /* the full one */
   int64_t run, piece;           /* pixels of the run (-1: known at run time) and of a piece */
   int64_t blocks, last_columns; /* whole and partial ones; columns of the last, 16 for convolutions */
+  int last_lanes;               /* that are computed of the last block of channels */
   MlirValue strip;              /* rows of a strip */
   int num_before, num_after;
   int num_in_tile; /* of the first ops after: they are part of the tiles */
@@ -62,15 +63,9 @@ typedef struct task {
   o3_blocked_side_t *side;
 } task_t;
 
-/* ---- Tiles ---- */
+static int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-/* Steps of the innermost sum, of which a turn of its loop takes a part. */
-static int64_t innermost_steps(const o3_blocked_t *p) {
-  if (p->inside) return p->depth[1].size;
-  if (p->sparse.parts) return 1;
-  if (p->sparse.lanes) return p->sparse.depth;
-  return p->lanewise ? 1 : p->depth[p->num_depth - 1].size;
-}
+/* ---- Tiles ---- */
 
 /* The rows of images that have some, or -1: the dim of pixels before the run that is not that of the images,
  * which comes first in Y. */
@@ -96,8 +91,10 @@ static o3_status_t read_schedule(emitter_t *self) {
   const o3_sparse_form_t *form = &p->sparse;
   const o3_schedule_blocks_t product = {
       .run = self->run,
-      .blocks = self->blocks,
-      .steps = innermost_steps(p),
+      .blocks = self->last_lanes < O3_BLOCK_LANES && self->blocks > 1 ? self->blocks - 1 : self->blocks,
+      .steps = o3_blocked_innermost_steps(p),
+      .last_steps = p->last_inputs,
+      .pixel_turns = o3_blocked_pixel_turns(p),
       .is_matrix = form->lanes ? form->is_matmul : p->columns >= 0,
       .is_lanewise = p->lanewise,
       .inside = p->inside,
@@ -142,18 +139,30 @@ static o3_tile_t full_tile(const emitter_t *self) {
                     .x_step = p->x_step,
                     .unroll = (int)s->unroll,
                     .lanewise = p->lanewise,
-                    .width = O3_BLOCK_LANES};
+                    .width = O3_BLOCK_LANES,
+                    .used = O3_BLOCK_LANES};
   if (p->sparse.lanes) {
-    tile.width = (int)p->sparse.lanes;
+    tile.width = tile.used = (int)p->sparse.lanes;
     tile.depth = (int)p->sparse.depth;
     tile.parts = (int)p->sparse.parts;
     tile.tail = tile.parts && p->sparse.is_matmul && p->x->sizes[p->x->num_terms - 1] % O3_BLOCK_LANES != 0;
   }
   if (p->inside) {
     tile.taps = tile.unroll;
-    tile.tap_step = p->depth[1].step;
+    tile.tap_step = p->depth[p->num_depth - 1].step;
   }
   return tile;
+}
+
+/* Half a block in vectors of half a block; where these are the machine's own, there are registers for twice
+ * the pixels. */
+static void use_part_of_block(o3_tile_t *tile, int lanes) {
+  tile->blocks = 1;
+  tile->used = lanes;
+  if (tile->lanes > lanes)
+    tile->lanes = lanes;
+  else
+    tile->pixels *= tile->width / lanes;
 }
 
 static o3_status_t add_tile(const emitter_t *self, const o3_tile_t *tile, const char *name) {
@@ -172,28 +181,36 @@ static MlirValue scaled(o3_builder_t *b, MlirValue base, MlirValue count, MlirVa
 /* The loops of the depth from the outside; those that are missing have one turn. */
 static void depth_arguments(const emitter_t *self, o3_builder_t *b, MlirValue *arguments) {
   const o3_blocked_t *p = &self->product;
-  int count = p->lanewise ? p->num_depth : p->num_depth - 1;
   for (int i = 0; i < 3; ++i) {
-    int at = i - (3 - count);
+    int at = o3_blocked_depth_at(p, i);
     const o3_blocked_depth_t *part = &p->depth[at < 0 ? 0 : at];
     arguments[O3_TILE_N2 + 2 * i] = o3_build_index(b, at < 0 ? 1 : part->size);
     arguments[O3_TILE_S2 + 2 * i] = at < 0           ? o3_build_index(b, 0)
                                     : part->is_known ? o3_build_index(b, part->step)
                                                      : o3_nest_step_value(p->x, part->dim, b);
   }
-  arguments[O3_TILE_C] = o3_build_index(b, p->lanewise ? 1 : p->depth[p->num_depth - 1].size);
+  int64_t channels = p->lanewise ? 1 : p->depth[p->num_depth - 1].size;
+  arguments[O3_TILE_C] = arguments[O3_TILE_C_LAST] = o3_build_index(b, channels);
+  if (p->last_inputs)
+    arguments[O3_TILE_C_LAST] =
+        o3_build_index(b, divide_up(p->last_inputs, self->tile.unroll) * self->tile.unroll);
 }
 
 /* The same for a window that is cut off: from its first row inside. */
 static void row_arguments(const task_t *task, o3_builder_t *b, MlirValue *a) {
   const o3_blocked_t *p = &task->self->product;
-  depth_arguments(task->self, b, a);
-  a[O3_TILE_S1] = o3_build_index(b, p->depth[0].step);
-  a[O3_TILE_C] = o3_build_index(b, p->depth[1].size);
+  const o3_blocked_depth_t *channels = p->lanewise ? NULL : &p->depth[0];
+  const o3_blocked_depth_t *rows = &p->depth[p->num_depth - 2], *columns = rows + 1;
+  a[O3_TILE_N2] = o3_build_index(b, channels ? channels->size : 1);
+  a[O3_TILE_S2] = o3_build_index(b, channels ? channels->step : 0);
   a[O3_TILE_N1] = task->num_rows;
+  a[O3_TILE_S1] = o3_build_index(b, rows->step);
+  a[O3_TILE_N0] = o3_build_index(b, rows->size);
+  a[O3_TILE_S0] = o3_build_index(b, 0);
+  a[O3_TILE_C] = a[O3_TILE_C_LAST] = o3_build_index(b, columns->size);
   a[O3_TILE_X_AT] = scaled(b, a[O3_TILE_X_AT], task->first_row, a[O3_TILE_S1]);
   a[O3_TILE_W_AT] =
-      scaled(b, a[O3_TILE_W_AT], task->first_row, o3_build_index(b, p->depth[1].size * O3_BLOCK_LANES));
+      scaled(b, a[O3_TILE_W_AT], task->first_row, o3_build_index(b, columns->size * O3_BLOCK_LANES));
 }
 
 static int64_t depth_of(const emitter_t *self) {
@@ -266,7 +283,7 @@ static void sparse_arguments(const task_t *task, o3_builder_t *b, const o3_tile_
   if (task->self->bias) a[O3_TILE_B_AT] = o3_build2(b, "arith.addi", a[O3_TILE_B_AT], skipped);
   a[O3_TILE_COLS] = o3_build_index(b, task->self->last_columns - part * tile->width);
   a[O3_TILE_TABLE] = p->nest.operands[O3_SPARSE_COLUMNS].flat;
-  a[O3_TILE_N0] = a[O3_TILE_C] = o3_build_index(b, 0);
+  a[O3_TILE_N0] = a[O3_TILE_C] = a[O3_TILE_C_LAST] = o3_build_index(b, 0);
   a[O3_TILE_S2] = form->is_matmul ? o3_build_index(b, O3_BLOCK_LANES) : p->x->stride_values[1];
   if (tile->tail) a[O3_TILE_C] = o3_build_index(b, p->x->sizes[p->x->num_terms - 1]);
   for (int i = 0; i < 2; ++i) {
@@ -399,7 +416,9 @@ static o3_status_t build_piece(tiles_t *tiles, o3_builder_t *b, const emitter_t 
   int most = tiles->tile.pixels;
   O3_TRY(build_tiles(tiles, b, most, &from, to));
   if (self->run < 0) return build_rest(tiles, b, &from, to);
-  return self->run % most ? build_tiles(tiles, b, (int)(self->run % most), &from, to) : NULL;
+  int pixels = (int)self->schedule.pixels, left = (int)(self->run % pixels);
+  if (pixels < most) O3_TRY(build_tiles(tiles, b, pixels, &from, to));
+  return left ? build_tiles(tiles, b, left, &from, to) : NULL;
 }
 
 /* The positions of X's row that the tile at |from| reads, when it has |pixels|: some may be outside of it. */
@@ -453,7 +472,7 @@ static o3_status_t full_blocks(o3_builder_t *b, void *context, MlirValue *yields
   return build_run(task, b, task->self->tile, task->block);
 }
 
-/* The last blocks: one by one, the last of all perhaps masked. */
+/* The last blocks: one by one, the last of all perhaps masked or a part of one. */
 static o3_status_t last_blocks(o3_builder_t *b, void *context, MlirValue *yields) {
   const task_t *task = context;
   const emitter_t *self = task->self;
@@ -465,6 +484,7 @@ static o3_status_t last_blocks(o3_builder_t *b, void *context, MlirValue *yields
   for (int64_t i = 0; i < left; ++i) {
     MlirValue block = o3_build2(b, "arith.addi", task->block, o3_build_index(b, i));
     tile.masked = i + 1 == left && self->last_columns < O3_BLOCK_LANES;
+    if (i + 1 == left && self->last_lanes < O3_BLOCK_LANES) use_part_of_block(&tile, self->last_lanes);
     O3_TRY(build_run(task, b, tile, block));
   }
   return NULL;
@@ -472,9 +492,10 @@ static o3_status_t last_blocks(o3_builder_t *b, void *context, MlirValue *yields
 
 static o3_status_t build_blocks(task_t *task, o3_builder_t *b) {
   const emitter_t *self = task->self;
-  bool even = self->blocks % self->tile.blocks == 0 && self->last_columns == O3_BLOCK_LANES;
-  if (even) return full_blocks(b, task, NULL);
-  int64_t whole = self->blocks - (self->last_columns < O3_BLOCK_LANES);
+  bool is_part = self->last_columns < O3_BLOCK_LANES || self->last_lanes < O3_BLOCK_LANES;
+  if (!is_part && self->blocks % self->tile.blocks == 0) return full_blocks(b, task, NULL);
+  if (self->blocks <= self->tile.blocks) return last_blocks(b, task, NULL);
+  int64_t whole = self->blocks - is_part;
   MlirValue end = o3_build2(b, "arith.addi", task->block, o3_build_index(b, self->tile.blocks));
   o3_if_t branch = {.condition = o3_build_cmpi(b, O3_CMPI_ULE, end, o3_build_index(b, whole)),
                     .then_body = full_blocks,
@@ -529,7 +550,7 @@ static o3_status_t side_pixel(o3_builder_t *b, void *context, MlirValue pixel, c
   if (loops->side->vectors) {
     MlirValue ivs[O3_IR_MAX_RANK];
     side_ivs(loops->task, loops->side, b, pixel, loops->block, ivs);
-    return o3_blocked_side_vectors(loops->side, b, p->lane, self->tile.lanes, ivs);
+    return o3_blocked_side_vectors(loops->side, b, p->lane, (int)self->schedule.lanes, ivs);
   }
   if (p->columns < 0) return side_scalars(loops, b, pixel, -1, none, none);
   MlirValue width = o3_build_index(b, O3_BLOCK_LANES);
@@ -650,7 +671,7 @@ static MlirValue strip_size(const emitter_t *self, o3_builder_t *b) {
 static void cut_rows(task_t *task, o3_builder_t *b) {
   const o3_blocked_t *p = &task->self->product;
   const o3_blocked_edge_t *edge = &p->rows;
-  MlirValue taps = o3_build_index(b, p->depth[0].size), zero = o3_build_index(b, 0);
+  MlirValue taps = o3_build_index(b, p->depth[p->num_depth - 2].size), zero = o3_build_index(b, 0);
   task->first_row = zero;
   task->num_rows = taps;
   if (!edge->exists) return;
@@ -777,6 +798,18 @@ static void take_into_tile(emitter_t *self) {
   }
 }
 
+/* Of the last block those that are computed, in vectors of half a block or less. */
+static int read_last_lanes(const emitter_t *self) {
+  int64_t lanes = self->env->machine->vector_bytes / (int64_t)sizeof(float), half = O3_BLOCK_LANES / 2;
+  int64_t unit = lanes < half ? lanes : half, last = self->product.outputs % O3_BLOCK_LANES;
+  return last ? (int)(divide_up(last, unit) * unit) : O3_BLOCK_LANES;
+}
+
+/* A result of few channels, even for each phase of a convolution, has no other blocks than such. */
+static bool has_only_last_blocks(const emitter_t *self) {
+  return self->last_lanes < O3_BLOCK_LANES && self->product.outputs < O3_BLOCK_LANES;
+}
+
 static o3_status_t read_sizes(emitter_t *self) {
   const o3_blocked_t *p = &self->product;
   int run = run_dim(p);
@@ -788,8 +821,13 @@ static o3_status_t read_sizes(emitter_t *self) {
     self->blocks = (columns + O3_BLOCK_LANES - 1) / O3_BLOCK_LANES;
     if (columns % O3_BLOCK_LANES) self->last_columns = columns % O3_BLOCK_LANES;
   }
+  self->last_lanes = read_last_lanes(self);
   O3_TRY(read_schedule(self));
   self->tile = full_tile(self);
+  if (has_only_last_blocks(self)) {
+    use_part_of_block(&self->tile, self->last_lanes);
+    self->last_lanes = O3_BLOCK_LANES;
+  }
   self->piece = p->inside ? self->run : self->schedule.piece;
   return NULL;
 }

@@ -56,14 +56,15 @@ static const char *sort_ops(int count, const MlirOperation *ops, o3_product_kern
   return mlirOperationIsNull(kernel->product) ? "the product before it is not in channel blocks" : NULL;
 }
 
-/* The border that the second product reads parts the ops. */
+/* The border that the second product reads parts the ops; one before it is the first product's. */
 static const char *split_ops(int count, const MlirOperation *ops, chain_t *c) {
-  o3_halo_t halo;
-  int padding = 0, end = 0;
-  while (padding < count && !o3_halo_read(ops[padding], &halo)) ++padding;
-  if (padding == count) return "its input is no image with a border of zeros";
+  o3_halo_t halo, other;
+  int padding = count - 1, end = 0;
+  while (padding >= 0 && !o3_halo_read(ops[padding], &halo)) --padding;
+  if (padding < 0) return "its input is no image with a border of zeros";
   for (int i = 0; i < padding; ++i) {
     if (writes(ops[i], halo.from)) end = i + 1;
+    if (o3_halo_read(ops[i], &other)) c->first.padding = ops[i];
   }
   c->first_part.moved = c->second_part.moved = halo.from;
   c->second.padding = ops[padding];
@@ -92,6 +93,12 @@ static const char *read_sizes(const o3_blocked_t *first, const o3_blocked_t *sec
   return NULL;
 }
 
+static bool match_first(const chain_t *c, o3_blocked_t *first) {
+  const o3_product_kernel_t *kernel = &c->first;
+  if (mlirOperationIsNull(kernel->padding)) return o3_blocked_match(kernel->product, first);
+  return !o3_blocked_match_inside(kernel->product, kernel->padding, first);
+}
+
 static const char *read_chain(const o3_machine_t *machine, int count, const MlirOperation *ops, chain_t *c) {
   static _Thread_local o3_blocked_t first, second;
   *c = (chain_t){.blocks = 0};
@@ -99,7 +106,8 @@ static const char *read_chain(const o3_machine_t *machine, int count, const Mlir
   if (why) return why;
   why = o3_blocked_match_inside(c->second.product, c->second.padding, &second);
   if (why) return why;
-  if (!o3_blocked_match(c->first.product, &first)) return "the product before it is not in channel blocks";
+  if (!second.lanewise) return "the second product is not depthwise";
+  if (!match_first(c, &first)) return "the product before it is not in channel blocks";
   why = read_sizes(&first, &second, c);
   if (!why) why = o3_blocked_refuse_part(&first, &c->first);
   if (why) return why;
@@ -143,9 +151,8 @@ static o3_status_t read_kernel(const o3_machine_t *machine, int count, const Mli
 
 o3_status_t o3_chain_schedule(o3_pass_env_t *env, int count, const MlirOperation *ops) {
   static _Thread_local chain_t chain;
-  const MlirOperation none = {0};
   O3_TRY(read_kernel(env->machine, count, ops, &chain));
-  O3_TRY(o3_blocked_schedule(env, chain.first.product, none, &chain.first_part));
+  O3_TRY(o3_blocked_schedule(env, chain.first.product, chain.first.padding, &chain.first_part));
   return o3_blocked_schedule(env, chain.second.product, chain.second.padding, &chain.second_part);
 }
 

@@ -97,9 +97,22 @@ static bool is_contiguous(const o3_blocked_t *p) {
   return true;
 }
 
+/* A last block of few channels is summed over these alone. */
+static void read_channels(o3_blocked_t *p) {
+  int64_t channels[2];
+  const o3_blocked_depth_t *lanes = &p->depth[p->num_depth - 1];
+  if (o3_op_ints(p->nest.op, "o3.channels", channels, 2) != 2) return;
+  p->outputs = (int)(channels[1] % O3_BLOCK_LANES ? channels[1] : 0);
+  int64_t blocks = (channels[0] + O3_BLOCK_LANES - 1) / O3_BLOCK_LANES;
+  bool fits = lanes->size == O3_BLOCK_LANES && (blocks == 1 || p->depth[0].size == blocks);
+  p->outer_is_blocks = blocks > 1;
+  if (fits && channels[0] % O3_BLOCK_LANES) p->last_inputs = (int)(channels[0] % O3_BLOCK_LANES);
+}
+
 /* Loops over which X is contiguous too become one: the last of the window and the channels, mostly. Those of
  * one turn are gone. */
 static void merge_depth(o3_blocked_t *p) {
+  if (p->last_inputs) return; /* blocks and lanes stay loops of their own */
   for (int i = p->num_depth - 2; i >= 0; --i) {
     o3_blocked_depth_t *outer = &p->depth[i], *inner = &p->depth[i + 1];
     bool one = outer->is_known && inner->is_known && outer->step == inner->step * inner->size;
@@ -187,6 +200,7 @@ bool o3_blocked_match(MlirOperation op, o3_blocked_t *p) {
   memset(p, 0, sizeof(*p));
   if (o3_sparse_match(op, &p->nest, &p->sparse)) return match_sparse(p);
   if (!match_product(op, p)) return false;
+  read_channels(p);
   merge_depth(p);
   return fits_tile(p) && merge_run(p);
 }
@@ -231,7 +245,7 @@ static bool read_edge(const o3_blocked_t *p, const o3_halo_t *halo, int r, int t
 
 static bool read_edges(o3_blocked_t *p, const o3_halo_t *halo) {
   for (int r = 0; r < halo->rank; ++r) {
-    int taps[2] = {p->depth[0].dim, p->depth[1].dim}, tap = -1;
+    int rows = p->num_depth - 2, taps[2] = {p->depth[rows].dim, p->depth[rows + 1].dim}, tap = -1;
     if (!halo->clamped[r]) continue;
     if (dims_used(taps, 2, p->x->all_exprs[r], &tap) != 1) return false;
     if (!read_edge(p, halo, r, tap, tap == taps[0] ? &p->rows : &p->run_edge)) return false;
@@ -242,17 +256,42 @@ static bool read_edges(o3_blocked_t *p, const o3_halo_t *halo) {
 
 const char *o3_blocked_match_inside(MlirOperation op, MlirOperation padding, o3_blocked_t *p) {
   o3_halo_t halo;
-  if (!match_product(op, p) || !p->lanewise) return "the product is not depthwise in blocks";
+  if (!match_product(op, p) || p->columns >= 0) return "the product is no convolution in blocks";
   if (!o3_halo_read(padding, &halo)) return "its input is no image with a border of zeros";
-  bool windows = p->num_depth == 2 && p->pixels.count && p->depth[1].size <= MAX_TAPS;
+  if (!p->lanewise && p->depth[p->num_depth - 1].size == 1) --p->num_depth; /* blocks of one channel */
+  bool windows =
+      p->num_depth == (p->lanewise ? 2 : 3) && p->pixels.count && p->depth[p->num_depth - 1].size <= MAX_TAPS;
   if (!windows || !read_source(p, &halo) || !read_edges(p, &halo)) return "its window is none of rows";
   int run = p->pixels.at[p->pixels.count - 1];
   if (p->nest.sizes[run] < 1) return "the length of its rows is known at run time only";
   for (int i = 0; i < p->num_depth; ++i)
     p->depth[i].is_known = o3_nest_step(p->x, p->depth[i].dim, &p->depth[i].step);
   p->inside = true;
-  bool known = p->depth[0].is_known && p->depth[1].is_known && o3_nest_step(p->x, run, &p->x_step);
+  read_channels(p);
+  bool known = o3_nest_step(p->x, run, &p->x_step);
+  for (int i = 0; i < p->num_depth; ++i) known = known && p->depth[i].is_known;
   return known ? NULL : "the rows of its image lie apart by what is known at run time only";
+}
+
+/* ---- What tiles ask ---- */
+
+int64_t o3_blocked_innermost_steps(const o3_blocked_t *p) {
+  if (p->inside) return p->depth[p->num_depth - 1].size;
+  if (p->sparse.parts) return 1;
+  if (p->sparse.lanes) return p->sparse.depth;
+  return p->lanewise ? 1 : p->depth[p->num_depth - 1].size;
+}
+
+int64_t o3_blocked_pixel_turns(const o3_blocked_t *p) {
+  const o3_blocked_depth_t *last = &p->depth[p->num_depth - 1];
+  bool shares = !p->sparse.lanes && !p->lanewise && last->is_known && last->step > 0;
+  return shares ? (p->x_step + last->step - 1) / last->step : 0;
+}
+
+int o3_blocked_depth_at(const o3_blocked_t *p, int i) {
+  int count = p->lanewise ? p->num_depth : p->num_depth - 1, missing = 3 - count;
+  if (p->last_inputs && p->outer_is_blocks) return i == 0 ? 0 : i <= missing ? -1 : i - missing;
+  return i < missing ? -1 : i - missing;
 }
 
 /* ---- Ops around it ---- */

@@ -38,9 +38,13 @@ typedef struct o3_blocked {
   o3_blocked_dims_t pixels; /* in X and Y; the last is the run, of constant step in X */
   o3_blocked_dims_t around; /* in all three, or in W and Y besides the block */
   int64_t x_step;           /* of the run; 0 when there is none */
+  int outputs;          /* channels of the result, of which the last block has few; 0: all blocks are full */
+  int last_inputs;      /* channels of the last block of the sum, which is not full; 0: it is */
+  bool outer_is_blocks; /* with last_inputs: depth[0] are the blocks; else there is one */
   int num_depth;
   o3_blocked_depth_t depth[O3_BLOCKED_MAX_DEPTH];
-  bool inside; /* X has no border: windows are cut off where it ends, in rows and along the run */
+  bool inside; /* X has no border: windows are cut off where it ends, in rows and along the run; these, the
+                  last two of the depth, are all there is beside single channels */
   o3_blocked_edge_t rows, run_edge;
   o3_sparse_form_t sparse; /* W holds entries then, and there are no depth and no steps in W */
 } o3_blocked_t;
@@ -48,6 +52,14 @@ typedef struct o3_blocked {
 bool o3_blocked_match(MlirOperation op, o3_blocked_t *product);
 /* The product of what |padding| reads, which makes its first input: NULL, or why that has to be made. */
 const char *o3_blocked_match_inside(MlirOperation op, MlirOperation padding, o3_blocked_t *product);
+
+/* Steps of the innermost sum, of which a turn of its loop takes a part. */
+int64_t o3_blocked_innermost_steps(const o3_blocked_t *p);
+/* Turns of the innermost sum that the step to the next pixel is as long as; 0 where there are none. */
+int64_t o3_blocked_pixel_turns(const o3_blocked_t *p);
+/* Of the depth, that is loop |i| of a tile, or -1. Loops that are missing are the outer ones; blocks of
+ * which the last one has few channels are the outermost all the same. */
+int o3_blocked_depth_at(const o3_blocked_t *p, int i);
 
 /* An op on the elements of the product's result. */
 typedef struct o3_blocked_side {

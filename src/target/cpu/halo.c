@@ -83,8 +83,9 @@ static bool read_load(halo_t *self, MlirOperation load) {
     if (!read_position(self, r, mlirOperationGetOperand(load, 1 + r))) return false;
   }
   int last = self->from_rank - 1;
-  return self->from_rank >= 2 && self->dims[last] == self->rank - 1 && !self->clamped[last] &&
-         self->dims[last - 1] == self->rank - 2;
+  bool has_one_lane = self->dims[last] < 0 && o3_type_dim(mlirValueGetType(self->to), self->rank - 1) == 1;
+  return self->from_rank >= 2 && (has_one_lane || self->dims[last] == self->rank - 1) &&
+         !self->clamped[last] && self->dims[last - 1] == self->rank - 2;
 }
 
 static bool match(MlirOperation op, halo_t *self) {

@@ -17,7 +17,7 @@ typedef struct writer {
   int *summed; /* for each sum: the turn that it has come to */
 } writer_t;
 
-static int per_block(const o3_tile_t *tile) { return tile->width / tile->lanes; }
+static int per_block(const o3_tile_t *tile) { return tile->used / tile->lanes; }
 
 char *o3_tile_name(const o3_tile_t *tile) {
   o3_strbuf_t name = O3_STRBUF_INIT;
@@ -27,6 +27,7 @@ char *o3_tile_name(const o3_tile_t *tile) {
                    : tile->lanewise ? "lanes"
                                     : "tile",
                    tile->masked ? "_masked" : "", tile->pixels, tile->blocks * tile->width);
+  if (tile->used < tile->width) o3_strbuf_printf(&name, "_h%d", tile->used);
   if (tile->depth) o3_strbuf_printf(&name, "_d%d", tile->depth);
   if (tile->parts) o3_strbuf_printf(&name, "_p%d", tile->parts);
   o3_strbuf_printf(&name, "_s%lld_u%d", (long long)tile->x_step, tile->unroll);
@@ -203,9 +204,9 @@ static void load_weights(writer_t *w, int u) {
   }
 }
 
-/* Of a lanewise tile: where tap |u| of pixel |p| lies in X. */
+/* Where turn |u| of pixel |p| reads in X. */
 static int64_t x_offset(const writer_t *w, int u, int p) {
-  return p * w->tile->x_step + u * w->tile->tap_step;
+  return p * w->tile->x_step + u * (w->tile->taps ? w->tile->tap_step : 1);
 }
 
 static bool is_outside(const writer_t *w, int u, int p) {
@@ -222,7 +223,7 @@ static void load_pixel(writer_t *w, int u, int p) {
       o3_strbuf_printf(w->text, "%%xv%d_%d_%d = vector.load %%X[%%t%d] : memref<?xf32>, vector<%dxf32>\n", u,
                        p, v, at, lanes);
     } else if (v == 0) {
-      int at = add_constant(w, "xk", p * w->tile->x_step + u);
+      int at = add_constant(w, "xk", x_offset(w, u, p));
       o3_strbuf_printf(w->text,
                        "%%xs%d_%d = memref.load %%X[%%t%d] : memref<?xf32>\n"
                        "%%xv%d_%d = vector.broadcast %%xs%d_%d : f32 to vector<%dxf32>\n",
@@ -248,25 +249,51 @@ static void yield_sums(writer_t *w) {
   o3_strbuf_puts(w->text, "\n");
 }
 
-static void multiply(writer_t *w, int u) {
-  for (int p = 0; p < w->tile->pixels; ++p) {
-    if (is_outside(w, u, p)) continue;
-    load_pixel(w, u, p);
-    for (int v = 0; v < w->vectors; ++v) {
-      int i = p * w->vectors + v;
-      o3_strbuf_printf(w->text, "%%s%d_%d = vector.fma %%xv%d_%d", u + 1, i, u, p);
-      if (w->tile->lanewise) o3_strbuf_printf(w->text, "_%d", v);
-      o3_strbuf_printf(w->text, ", %%wv%d_%d, ", u, v);
-      name_sum(w, i);
-      o3_strbuf_printf(w->text, " : vector<%dxf32>\n", w->tile->lanes);
-      w->summed[i] = u + 1;
+static void multiply(writer_t *w, int u, int p) {
+  if (is_outside(w, u, p)) return;
+  load_pixel(w, u, p);
+  for (int v = 0; v < w->vectors; ++v) {
+    int i = p * w->vectors + v;
+    o3_strbuf_printf(w->text, "%%s%d_%d = vector.fma %%xv%d_%d", u + 1, i, u, p);
+    if (w->tile->lanewise) o3_strbuf_printf(w->text, "_%d", v);
+    o3_strbuf_printf(w->text, ", %%wv%d_%d, ", u, v);
+    name_sum(w, i);
+    o3_strbuf_printf(w->text, " : vector<%dxf32>\n", w->tile->lanes);
+    w->summed[i] = u + 1;
+  }
+}
+
+/* All turns in the order of what they read, which pixels whose windows overlap share: LLVM loads it once. In
+ * any other order it would keep all of it for later turns, for which there are no registers. */
+static void multiply_shared(writer_t *w) {
+  int64_t last = x_offset(w, w->tile->unroll - 1, w->tile->pixels - 1);
+  for (int u = 0; u < w->tile->unroll; ++u) load_weights(w, u);
+  for (int64_t at = 0; at <= last; ++at) {
+    for (int p = 0; p < w->tile->pixels; ++p) {
+      for (int u = 0; u < w->tile->unroll; ++u) {
+        if (x_offset(w, u, p) == at) multiply(w, u, p);
+      }
     }
+  }
+}
+
+static void multiply_turns(writer_t *w) {
+  if (!w->tile->lanewise && w->tile->x_step < x_offset(w, w->tile->unroll, 0)) {
+    multiply_shared(w);
+    return;
+  }
+  for (int u = 0; u < w->tile->unroll; ++u) {
+    load_weights(w, u);
+    for (int p = 0; p < w->tile->pixels; ++p) multiply(w, u, p);
   }
 }
 
 static void loops(writer_t *w) {
   open_loop(w, "i2", "n2", "c1", "init#");
-  o3_strbuf_puts(w->text, "%x2m = arith.muli %i2, %s2 : index\n%x2 = arith.addi %x, %x2m : index\n");
+  o3_strbuf_puts(w->text,
+                 "%x2m = arith.muli %i2, %s2 : index\n%x2 = arith.addi %x, %x2m : index\n"
+                 "%i2n = arith.addi %i2, %c1 : index\n%is_last = arith.cmpi eq, %i2n, %n2 : index\n"
+                 "%c_now = arith.select %is_last, %c_last, %c : index\n");
   open_loop(w, "i1", "n1", "c1", "i2_");
   o3_strbuf_puts(w->text,
                  "%x1m = arith.muli %i1, %s1 : index\n%x1 = arith.addi %x2, %x1m : index\n"
@@ -277,13 +304,10 @@ static void loops(writer_t *w) {
                  "%q0m = arith.muli %q1, %n0 : index\n%q0 = arith.addi %q0m, %i0 : index\n"
                  "%qk = arith.muli %q0, %c : index\n%qw = arith.muli %qk, %width : index\n"
                  "%w_turn = arith.addi %w, %qw : index\n");
-  open_loop(w, "k", "c", "unroll", "i0_");
+  open_loop(w, "k", "c_now", "unroll", "i0_");
   o3_strbuf_puts(w->text, "%xk = arith.addi %x0, %k : index\n");
   weight_pointers(w);
-  for (int u = 0; u < w->tile->unroll; ++u) {
-    load_weights(w, u);
-    multiply(w, u);
-  }
+  multiply_turns(w);
   yield_sums(w);
   o3_strbuf_puts(w->text, "}\n");
   static const char *const RESULTS[] = {"r_k#", "r_i0#", "r_i1#"};
@@ -293,19 +317,35 @@ static void loops(writer_t *w) {
   }
 }
 
-/* Over the window's rows; a row of the weights are its taps. */
-static void row_loop(writer_t *w) {
-  open_loop(w, "k", "n1", "c1", "init#");
+/* Of the row as many below as the window has rows: no part of the image was read before where the next row of
+ * tiles begins to, and the processor's own prefetching follows only what it sees. */
+static void prefetch_rows(writer_t *w) {
+  enum { LINE = 64 / sizeof(float) };
+  int64_t end = x_offset(w, w->tile->unroll - 1, w->tile->pixels - 1);
+  o3_strbuf_puts(w->text, "%below = arith.muli %n0, %s1 : index\n%xb = arith.addi %xk, %below : index\n");
+  for (int64_t at = 0; at < end + LINE; at += LINE) {
+    int id = add_constant(w, "xb", at);
+    o3_strbuf_printf(w->text, "memref.prefetch %%X[%%t%d], read, locality<3>, data : memref<?xf32>\n", id);
+  }
+}
+
+/* Over the channels, unless each lane has its own, and the window's rows of which |n1| are inside of n0; a
+ * row of the weights are its taps. */
+static void row_loops(writer_t *w) {
+  open_loop(w, "i2", "n2", "c1", "init#");
+  open_loop(w, "k", "n1", "c1", "i2_");
   o3_strbuf_puts(w->text,
-                 "%x1m = arith.muli %k, %s1 : index\n%xk = arith.addi %x, %x1m : index\n"
-                 "%others = arith.subi %c, %c1 : index\n%qk = arith.muli %k, %others : index\n"
+                 "%x2m = arith.muli %i2, %s2 : index\n%x2 = arith.addi %x, %x2m : index\n"
+                 "%x1m = arith.muli %k, %s1 : index\n%xk = arith.addi %x2, %x1m : index\n"
+                 "%q2 = arith.muli %i2, %n0 : index\n%q1 = arith.addi %q2, %k : index\n"
+                 "%q0 = arith.muli %q1, %c : index\n%qk = arith.subi %q0, %k : index\n"
                  "%qw = arith.muli %qk, %width : index\n%w_turn = arith.addi %w, %qw : index\n");
   weight_pointers(w);
-  for (int u = 0; u < w->tile->taps; ++u) {
-    load_weights(w, u);
-    multiply(w, u);
-  }
+  if (!w->tile->lanewise) prefetch_rows(w);
+  multiply_turns(w);
   yield_sums(w);
+  o3_strbuf_puts(w->text, "}\n");
+  yield(w, "r_k#");
   o3_strbuf_puts(w->text, "}\n");
 }
 
@@ -467,14 +507,25 @@ static void sparse_loops(writer_t *w) {
   open_loop(w, "k", "depth", "unroll", "e_");
   o3_strbuf_puts(w->text, "%xk = arith.addi %x0, %k : index\n");
   weight_pointers(w);
-  for (int u = 0; u < w->tile->unroll; ++u) {
-    load_weights(w, u);
-    multiply(w, u);
-  }
+  multiply_turns(w);
   yield_sums(w);
   o3_strbuf_puts(w->text, "}\n");
   yield(w, "r_k#");
   o3_strbuf_puts(w->text, "}\n");
+}
+
+/* Lanes that are not computed. */
+static void store_zeros(writer_t *w) {
+  const o3_tile_t *tile = w->tile;
+  for (int i = 0; i < tile->pixels * tile->blocks; ++i) {
+    for (int lane = tile->used; lane < tile->width; lane += tile->lanes) {
+      char base[32];
+      snprintf(base, sizeof(base), "y%d_%d", i / tile->blocks, i % tile->blocks);
+      int at = add_constant(w, base, lane);
+      o3_strbuf_printf(w->text, "vector.store %%zero, %%Y[%%t%d] : memref<?xf32>, vector<%dxf32>\n", at,
+                       tile->lanes);
+    }
+  }
 }
 
 static void store(writer_t *w, const char *results) {
@@ -512,7 +563,7 @@ char *o3_tile_text(const o3_tile_t *tile) {
       "module {\nfunc.func private @%s(%%X: memref<?xf32>, %%x: index, %%W: memref<?xf32>, %%w: index,\n"
       "%%w_next: index, %%Y: memref<?xf32>, %%y: index, %%y_step: index, %%y_next: index,\n"
       "%%B: memref<?xf32>, %%b: index, %%start: index, %%n2: index, %%s2: index, %%n1: index,\n"
-      "%%s1: index, %%n0: index, %%s0: index, %%c: index, %%cols: index%s)\n"
+      "%%s1: index, %%n0: index, %%s0: index, %%c: index, %%c_last: index, %%cols: index%s)\n"
       "attributes {passthrough = [\"noinline\"]} {\n%%c0 = arith.constant 0 : index\n"
       "%%width = arith.constant %d : index\n%%unroll = arith.constant %d : index\n"
       "%%zero = arith.constant dense<0.0> : vector<%dxf32>\n",
@@ -523,12 +574,13 @@ char *o3_tile_text(const o3_tile_t *tile) {
   if (tile->depth) {
     sparse_loops(&w);
   } else if (tile->taps) {
-    row_loop(&w);
+    row_loops(&w);
   } else {
     loops(&w);
   }
   free(summed);
-  store(&w, tile->depth ? "r_e" : tile->taps ? "r_k" : "r_i2");
+  store(&w, tile->depth ? "r_e" : "r_i2");
+  store_zeros(&w);
   o3_strbuf_puts(&text, "return\n}\n}\n");
   if (text.failed) o3_strbuf_deinit(&text);
   return text.text;

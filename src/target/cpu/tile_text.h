@@ -25,10 +25,12 @@ typedef struct o3_tile {
   bool lanewise;
   bool masked; /* one block, of which only the lanes below %cols exist in Y and B */
   int width;   /* lanes of a block: O3_BLOCK_LANES, or fewer in sparse tiles */
+  int used;    /* of them those that are computed, a multiple of |lanes|; the others become zeros */
   int depth;   /* sparse tiles: inputs of an entry; 0 for dense ones */
   int parts;   /* N:M tiles: depth of 16 inputs are stored, in so many parts; 0 for other ones */
   bool tail;   /* N:M: the inputs of the last entry end at %c */
-  /* Lanewise tiles on an image without its border: all of the window's columns in one turn, as k. */
+  /* Tiles on an image without its border: all of the window's columns in one turn, as k, of which rows there
+   * are %n1 in the image and %n0 in the weights; %n2 and %s2 are the channels'. */
   int taps;           /* columns; 0 for other tiles; unroll is the same */
   int64_t tap_step;   /* elements of X from one to the next */
   int64_t first, end; /* elements of X before |first| and from |end| on, counted from tap 0 of pixel 0, are
@@ -68,7 +70,8 @@ typedef enum o3_tile_argument {
   O3_TILE_S1,
   O3_TILE_N0,
   O3_TILE_S0,
-  O3_TILE_C, /* size of k */
+  O3_TILE_C,      /* size of k */
+  O3_TILE_C_LAST, /* the same in the last turn of i2; W has steps for c all the same */
   O3_TILE_COLS,
   O3_TILE_ARGUMENTS,
   /* sparse tiles, in the place of others: */

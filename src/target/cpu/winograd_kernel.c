@@ -227,7 +227,8 @@ static o3_status_t call_product(o3_builder_t *b, void *context, MlirValue from, 
                           .pixels = task->pixels,
                           .x_step = LANES,
                           .unroll = 4,
-                          .width = LANES};
+                          .width = LANES,
+                          .used = LANES};
   MlirValue zero = o3_build_index(b, 0), one = o3_build_index(b, 1), a[O3_TILE_ARGUMENTS];
   (void)carried, (void)next;
   MlirValue point = add(b, times(b, task->block, num_points(self)), task->point);
@@ -245,7 +246,7 @@ static o3_status_t call_product(o3_builder_t *b, void *context, MlirValue from, 
   a[O3_TILE_N2] = o3_build_index(b, plan->blocks);
   a[O3_TILE_S2] = o3_build_index(b, plan->schedule.panel * LANES);
   a[O3_TILE_N1] = a[O3_TILE_N0] = one;
-  a[O3_TILE_C] = a[O3_TILE_COLS] = o3_build_index(b, LANES);
+  a[O3_TILE_C] = a[O3_TILE_C_LAST] = a[O3_TILE_COLS] = o3_build_index(b, LANES);
   return call_function(self, b, o3_tile_name(&tile), o3_tile_text(&tile), O3_TILE_ARGUMENTS, a);
 }
 

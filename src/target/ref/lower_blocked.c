@@ -46,6 +46,11 @@ static MlirValue start(o3_lw_t *lw, const o3_shape_t *shape, MlirOperation op, M
   return y;
 }
 
+void o3_lw_blocked_channels(MlirOperation op, MlirValue product) {
+  MlirAttribute channels = o3_op_attr(op, "channels");
+  if (!mlirAttributeIsNull(channels)) o3_op_attr_set(o3_value_def(product), "o3.channels", channels);
+}
+
 MlirValue o3_lw_blocked_start(o3_lw_t *lw, MlirOperation op, const o3_shape_t *shape, MlirValue bias) {
   return start(lw, shape, op, bias, shape->rank - 3, (int64_t[]){1, 4});
 }
@@ -163,6 +168,7 @@ static MlirValue contract(o3_lw_t *lw, MlirOperation op, const blocked_t *self, 
                           .kernel = "blocked"};
   MlirValue y;
   o3_lw_generic(lw, &generic, &y);
+  o3_lw_blocked_channels(op, y);
   return y;
 }
 

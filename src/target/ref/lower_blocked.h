@@ -17,4 +17,8 @@ MlirValue o3_lw_blocked_border(o3_lw_t *lw, MlirValue x, const o3_shape_t *shape
 MlirValue o3_lw_blocked_surround(o3_lw_t *lw, MlirValue x, const o3_shape_t *from, const o3_shape_t *to,
                                  const o3_lw_window_t *window);
 
+/* Hands the numbers of |op|'s channels, where its last blocks are not full, to the generic that makes
+ * |product|: o3.channels = inputs (0: in full blocks), outputs. */
+void o3_lw_blocked_channels(MlirOperation op, MlirValue product);
+
 #endif

@@ -100,7 +100,9 @@ static MlirValue multiply(winograd_t *self, MlirValue v, MlirValue u) {
                                    o3_lw_projection(self->lw, LOOPS, 7, (int64_t[]){N, A, B, M, TY, TX, ML})},
                           .body = product_body,
                           .kernel = "winograd_product"};
-  return build(self, &generic);
+  MlirValue p = build(self, &generic);
+  o3_lw_blocked_channels(self->op, p);
+  return p;
 }
 
 static MlirValue transform_output(winograd_t *self, MlirValue p, MlirValue y) {

@@ -16,7 +16,7 @@ module {
     %v = "o3.constant"() {value = dense<1.0> : tensor<64x64x3x3xf32>} : () -> tensor<64x64x3x3xf32>
     %b = "o3.constant"() {value = dense<1.0> : tensor<40xf32>} : () -> tensor<40xf32>
     // CHECK: [[U:%.*]] = "o3.winograd_weights"({{.*}}) {tile = 4 : i64} : {{.*}} -> tensor<3x6x6x2x16x16xf32>
-    // CHECK: "o3.winograd_blocked"({{.*}}, [[U]], {{.*}}) {pads = array<i64: 1, 1, 1, 1>, tile = 4 : i64} : {{.*}} -> tensor<1x3x16x16x16xf32>
+    // CHECK: "o3.winograd_blocked"({{.*}}, [[U]], {{.*}}) {{{.*}}pads = array<i64: 1, 1, 1, 1>, tile = 4 : i64} : {{.*}} -> tensor<1x3x16x16x16xf32>
     %0 = "o3.conv"(%x, %w, %b) {strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>,
         pads = array<i64: 1, 1, 1, 1>, group = 1 : i64}
         : (tensor<1x32x16x16xf32>, tensor<40x32x3x3xf32>, tensor<40xf32>) -> tensor<1x40x16x16xf32> loc("few")

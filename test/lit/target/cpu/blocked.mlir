@@ -7,7 +7,8 @@ module {
   func.func @main(%s: !llvm.ptr, %x: memref<2x9x9x16xf32>, %w: memref<3x2x3x3x16x16xf32>,
                   %y: memref<3x7x7x16xf32>, %dw: memref<2x3x3x16xf32>, %dy: memref<2x7x7x16xf32>,
                   %a: memref<12x64xf32>, %b: memref<2x64x16xf32>, %c: memref<12x20xf32>,
-                  %from: memref<2x7x7x16xf32>) {
+                  %from: memref<2x7x7x16xf32>, %px: memref<2x30x16xf32>, %pw: memref<2x2x16x16xf32>,
+                  %py: memref<2x30x16xf32>) {
     // Rows of seven pixels: two blocks at once, the third alone. The run is one piece and so no dim of the loop:
     // canonicalization would drop it, and o3.work with it.
     // CHECK: scf.parallel (%{{[a-z0-9]+}}, %{{[a-z0-9]+}}) =
@@ -48,6 +49,23 @@ module {
                                      affine_map<(m, n, k) -> (m, n)>],
                     iterator_types = ["parallel", "parallel", "reduction"]}
         ins(%a, %b : memref<12x64xf32>, memref<2x64x16xf32>) outs(%c : memref<12x20xf32>) {
+    ^bb0(%p: f32, %q: f32, %o: f32):
+      %m = arith.mulf %p, %q : f32
+      %r = arith.addf %m, %o : f32
+      linalg.yield %r : f32
+    }
+    // 18 channels to 24: of the last block of inputs two are summed, of the last block of results half is computed.
+    // CHECK: scf.parallel
+    // CHECK: func.call @o3k_f32_tile_15x16_s16_u2({{.*}}, %c16{{[a-z0-9_]*}}, %c2{{[a-z0-9_]*}}, %c16{{[a-z0-9_]*}}) :
+    // CHECK: func.call @o3k_f32_tile_15x16_h8_s16_u2
+    // V3: func.call @o3k_f32_tile_5x16_s16_u2
+    // V3: func.call @o3k_f32_tile_10x16_h8_s16_u2
+    linalg.generic {indexing_maps = [affine_map<(m, p, l, c, k) -> (c, p, k)>,
+                                     affine_map<(m, p, l, c, k) -> (m, c, k, l)>,
+                                     affine_map<(m, p, l, c, k) -> (m, p, l)>],
+                    iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction"]}
+        ins(%px, %pw : memref<2x30x16xf32>, memref<2x2x16x16xf32>) outs(%py : memref<2x30x16xf32>)
+        attrs = {o3.channels = array<i64: 18, 24>} {
     ^bb0(%p: f32, %q: f32, %o: f32):
       %m = arith.mulf %p, %q : f32
       %r = arith.addf %m, %o : f32

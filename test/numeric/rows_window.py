@@ -115,6 +115,8 @@ R("Hardmax", [T("A,B", "distinct")], [(3, 7), (1, 64)], F32, lambda x: (x == x.m
 
 
 def layer_norm(axis, epsilon=1e-5):
+    epsilon = float(np.float32(epsilon))  # ONNX keeps 32 bits of it
+
     def make(x, scale, bias=0.0):
         axes = tuple(range(axis % x.ndim, x.ndim))
         centred = x - x.mean(axes, keepdims=True)

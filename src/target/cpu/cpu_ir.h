@@ -7,6 +7,9 @@
 /* Every buffer starts at a multiple of this many bytes. */
 #define O3_CPU_ALIGNMENT 64
 
+/* Unit attribute of a math.exp whose operand is 0, below, or NaN; results below 2e-38 may be 0. */
+#define O3_CPU_NOT_POSITIVE "o3.not_positive"
+
 /* Loads the dialects that the back end builds ops of; each pass that does calls it first. */
 void o3_cpu_load_dialects(MlirContext context);
 

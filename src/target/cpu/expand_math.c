@@ -3,6 +3,8 @@
  *     %y = math.exp %x : f32            ->   %y = func.call @o3k_math_exp(%x) : (f32) -> f32
  *     %y = math.exp %x : vector<16xf32> ->   %y = func.call @o3k_math_exp_x16(%x) : ...
  *
+ * An exponential that is known to be of nothing positive (O3_CPU_NOT_POSITIVE) has a function of its own.
+ *
  * Needs: math ops on scalars in loops, or on vectors of one dimension. Guarantees: these four are left in f64
  * only; f16 and bf16 are computed in f32. LLVM inlines the functions and vectorises the loops around scalar
  * ones; calls of libm it would not. The functions for vectors are the scalar ones with other types: they hold
@@ -85,11 +87,13 @@ static o3_status_t replace_math(MlirOperation op, void *context) {
     if (!mlirTypeIsAF32(type) && !is_vector) return NULL;
     o3_builder_t b = o3_builder_before(op);
     char name[64];
-    snprintf(name, sizeof(name), "%s", FUNCTIONS[i].function);
+    const char *function = FUNCTIONS[i].function;
+    if (!mlirAttributeIsNull(o3_op_attr(op, O3_CPU_NOT_POSITIVE))) function = "o3k_math_exp_low";
+    snprintf(name, sizeof(name), "%s", function);
     if (is_vector) {
       int64_t lanes = mlirShapedTypeGetDimSize(type, 0);
-      snprintf(name, sizeof(name), "%s_x%d", FUNCTIONS[i].function, (int)lanes);
-      O3_TRY(add_widened(self, FUNCTIONS[i].function, name, lanes));
+      snprintf(name, sizeof(name), "%s_x%d", function, (int)lanes);
+      O3_TRY(add_widened(self, function, name, lanes));
     }
     MlirAttribute callee = mlirFlatSymbolRefAttrGet(b.context, O3_STR(name));
     MlirValue call = o3_build1_attrs(&b, "func.call", type, O3_VALUES(mlirOperationGetOperand(op, 0)),

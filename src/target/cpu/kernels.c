@@ -26,6 +26,7 @@
 #include "target/cpu/kernel_marks.h"
 #include "target/cpu/loops.h"
 #include "target/cpu/product.h"
+#include "target/cpu/row_marks.h"
 #include "target/cpu/winograd_kernel.h"
 
 enum { MAX_OPS = O3_KERNEL_MAX_OPS };
@@ -472,6 +473,7 @@ static o3_status_t emit_rows(inlined_t *inlined) {
   int64_t work;
   MlirValue out = last_operand(inlined->call);
   self = (rows_t){.inlined = inlined};
+  o3_row_marks_set(inlined);
   O3_TRY(o3_rows_trace(&self, out));
   O3_TRY(rows_work(&self, &work));
   o3_builder_t b = o3_builder_before(inlined->call);

@@ -12,7 +12,8 @@
  *           out = body(ins, out)                    acc = body(ins, acc)
  *                                                 store acc, out
  *
- * Float ops may be contracted to FMAs, those of reductions reassociated.
+ * Float ops may be contracted to FMAs, those of reductions reassociated; which zero is the greatest or least
+ * value of a reduction is open.
  */
 #include <string.h>
 
@@ -133,7 +134,10 @@ o3_status_t o3_loops_relax(MlirOperation op, void *context) {
   if (!is_float_arith(op)) return NULL;
   bool reduction = false;
   for (int d = 0; d < nest->num_dims; ++d) reduction |= nest->reduction[d];
-  const char *flags = reduction ? "#arith.fastmath<reassoc,contract>" : "#arith.fastmath<contract>";
+  bool is_extreme = o3_op_is(op, "arith.maximumf") || o3_op_is(op, "arith.minimumf");
+  const char *flags = !reduction   ? "#arith.fastmath<contract>"
+                      : is_extreme ? "#arith.fastmath<reassoc,contract,nsz>"
+                                   : "#arith.fastmath<reassoc,contract>";
   o3_op_attr_set(op, "fastmath", o3_attr_parse(mlirOperationGetContext(op), flags));
   return NULL;
 }

@@ -50,6 +50,43 @@ module {
     return %y2 : f32
   }
 
+  // The same for arguments of 0 and below, where results below 2e-38 may be 0: one scaling, by a power of two that
+  // is no denormal.
+  func.func private @o3k_math_exp_low(%x: f32) -> f32 attributes {passthrough = ["alwaysinline"]} {
+    %low = arith.constant -8.7e1 : f32
+    %zero = arith.constant 0.0 : f32
+    %log2e = arith.constant 1.44269504 : f32
+    %magic = arith.constant 12582912.0 : f32
+    %ln2_high = arith.constant -0.693359375 : f32
+    %ln2_low = arith.constant 2.12194440e-4 : f32
+    %one = arith.constant 1.0 : f32
+    %p6 = arith.constant 1.381453942e-3 : f32
+    %p5 = arith.constant 8.368745446e-3 : f32
+    %p4 = arith.constant 4.166838899e-2 : f32
+    %p3 = arith.constant 1.666652113e-1 : f32
+    %p2 = arith.constant 4.999999404e-1 : f32
+    %bias = arith.constant 0x3F800000 : i32
+    %shift = arith.constant 23 : i32
+    %below = arith.cmpf olt, %x, %low : f32
+    %t = math.fma %x, %log2e, %magic : f32
+    %nf = arith.subf %t, %magic : f32
+    %bits = arith.bitcast %t : f32 to i32
+    %n = arith.shli %bits, %shift : i32
+    %sb = arith.addi %n, %bias : i32
+    %s = arith.bitcast %sb : i32 to f32
+    %r0 = math.fma %nf, %ln2_high, %x : f32
+    %r = math.fma %nf, %ln2_low, %r0 : f32
+    %q5 = math.fma %p6, %r, %p5 : f32
+    %q4 = math.fma %q5, %r, %p4 : f32
+    %q3 = math.fma %q4, %r, %p3 : f32
+    %q2 = math.fma %q3, %r, %p2 : f32
+    %q1 = math.fma %q2, %r, %one : f32
+    %y = math.fma %q1, %r, %one : f32
+    %e = arith.mulf %y, %s : f32
+    %result = arith.select %below, %zero, %e : f32
+    return %result : f32
+  }
+
   // x = 2^e * m with m in [2/3, 4/3), then a polynomial in m - 1. At most 1 ULP. Denormals are scaled first.
   func.func private @o3k_math_log(%x: f32) -> f32 attributes {passthrough = ["alwaysinline"]} {
     %zero = arith.constant 0.0 : f32

@@ -4,8 +4,8 @@
  * cache between them. The comparison drops NaNs, which come back through the sum. A greatest score of -inf is
  * taken for 0, so that what is masked is exp(-inf) and not exp(-inf + inf).
  *
- * The exponential is that of math_functions.mlir for arguments of 0 and below: no overflow, and results below
- * 2e-38, beside a sum of at least 1, are 0. So the power of two is added to the exponent at once.
+ * The exponential is o3k_math_exp_low of math_functions.mlir: no overflow, and results below 2e-38, beside a
+ * sum of at least 1, are 0. It multiplies by the power of two, as a NaN's bits are no exponent to add to.
  */
 #include "target/cpu/softmax_text.h"
 
@@ -105,11 +105,14 @@ static const char TEXT[] =
     "  %p3 = arith.constant dense<1.666652113e-1> : $V\n"
     "  %p2 = arith.constant dense<4.999999404e-1> : $V\n"
     "  %shift = arith.constant dense<23> : $I\n"
+    "  %bias = arith.constant dense<0x3F800000> : $I\n"
     "  %below = arith.cmpf olt, %x, %low : $V\n"
     "  %t = math.fma %x, %log2e, %magic : $V\n"
     "  %nf = arith.subf %t, %magic : $V\n"
     "  %bits = arith.bitcast %t : $V to $I\n"
     "  %n = arith.shli %bits, %shift : $I\n"
+    "  %sb = arith.addi %n, %bias : $I\n"
+    "  %s = arith.bitcast %sb : $I to $V\n"
     "  %r0 = math.fma %nf, %ln2_high, %x : $V\n"
     "  %r = math.fma %nf, %ln2_low, %r0 : $V\n"
     "  %q5 = math.fma %p6, %r, %p5 : $V\n"
@@ -118,9 +121,7 @@ static const char TEXT[] =
     "  %q2 = math.fma %q3, %r, %p2 : $V\n"
     "  %q1 = math.fma %q2, %r, %one : $V\n"
     "  %y = math.fma %q1, %r, %one : $V\n"
-    "  %yb = arith.bitcast %y : $V to $I\n"
-    "  %scaled = arith.addi %yb, %n : $I\n"
-    "  %e = arith.bitcast %scaled : $I to $V\n"
+    "  %e = arith.mulf %y, %s : $V\n"
     "  %result = arith.select %below, %zero, %e : $B, $V\n"
     "  return %result : $V\n"
     "}\n"

@@ -35,6 +35,13 @@ typedef struct o3_compile_shape {
   int64_t sizes[O3_COMPILE_MAX_RANK];
 } o3_compile_shape_t;
 
+/* Fixes what the integer |input| of one element holds, to |value| (>= 0). The library takes it still, and
+ * refuses other values when it runs. */
+typedef struct o3_compile_value {
+  const char *input;
+  int64_t value;
+} o3_compile_value_t;
+
 /* All pointers are borrowed for the time of the call. Zero and NULL mean the default. */
 typedef struct o3_compile_options {
   const char *model;  /* path: .onnx, or .mlir (a dump of a stage, or hand-written) */
@@ -59,6 +66,8 @@ typedef struct o3_compile_options {
   const o3_compile_dim_t *dims;
   int32_t num_shapes;
   const o3_compile_shape_t *shapes;
+  int32_t num_values;
+  const o3_compile_value_t *values;
   int32_t threads; /* that linking may use, and that run what is measured; 0: one a core */
 
   /* Looking inside. Stages are named as in o3_compile_stage. */

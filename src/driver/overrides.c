@@ -25,14 +25,21 @@ static void *grown(o3_arena_t *arena, const void *old, int32_t count, size_t siz
 }
 
 /* Names may hold '=' and ':' themselves: the last one counts. */
-o3_status_t o3_overrides_add_dim(o3_arena_t *arena, const char *text, o3_compile_options_t *options) {
+static o3_status_t scan_named_size(o3_arena_t *arena, const char *what, const char *rule, const char *text,
+                                   const char **name, int64_t *size) {
   const char *equals = strrchr(text, '=');
+  if (!equals || equals == text || !scan_size(equals + 1, text + strlen(text), size))
+    return malformed(what, text, rule);
+  *name = o3_arena_strndup(arena, text, (size_t)(equals - text));
+  O3_TRY_ALLOC(*name);
+  return NULL;
+}
+
+o3_status_t o3_overrides_add_dim(o3_arena_t *arena, const char *text, o3_compile_options_t *options) {
   o3_compile_dim_t dim;
-  if (!equals || equals == text || !scan_size(equals + 1, text + strlen(text), &dim.size))
-    return malformed("dimension", text, "NAME=SIZE");
+  O3_TRY(scan_named_size(arena, "dimension", "NAME=SIZE", text, &dim.name, &dim.size));
   o3_compile_dim_t *dims = grown(arena, options->dims, options->num_dims, sizeof(dim));
-  dim.name = o3_arena_strndup(arena, text, (size_t)(equals - text));
-  O3_TRY_ALLOC(dims && dim.name);
+  O3_TRY_ALLOC(dims);
   dims[options->num_dims++] = dim;
   options->dims = dims;
   return NULL;
@@ -67,12 +74,26 @@ o3_status_t o3_overrides_add_shape(o3_arena_t *arena, const char *text, o3_compi
   return NULL;
 }
 
+o3_status_t o3_overrides_add_value(o3_arena_t *arena, const char *text, o3_compile_options_t *options) {
+  o3_compile_value_t value;
+  O3_TRY(scan_named_size(arena, "value", "NAME=NUMBER", text, &value.input, &value.value));
+  o3_compile_value_t *values = grown(arena, options->values, options->num_values, sizeof(value));
+  O3_TRY_ALLOC(values);
+  values[options->num_values++] = value;
+  options->values = values;
+  return NULL;
+}
+
 static o3_status_t check(const o3_compile_options_t *options) {
   for (int i = 0; i < options->num_dims; ++i)
     if (options->dims[i].size < 0)
       return o3_status_create(O3_STATUS_INVALID_ARGUMENT,
                               "dimension '%s' is set to %lld, 0 or more is needed", options->dims[i].name,
                               (long long)options->dims[i].size);
+  for (int i = 0; i < options->num_values; ++i)
+    if (options->values[i].value < 0)
+      return o3_status_create(O3_STATUS_INVALID_ARGUMENT, "input '%s' is set to %lld, 0 or more is needed",
+                              options->values[i].input, (long long)options->values[i].value);
   for (int i = 0; i < options->num_shapes; ++i)
     if (options->shapes[i].rank < 0 || options->shapes[i].rank > O3_IR_MAX_RANK)
       return o3_status_create(O3_STATUS_INVALID_ARGUMENT, "input '%s' is given rank %d, 0 to %d is possible",
@@ -84,7 +105,8 @@ o3_status_t o3_overrides_apply(o3_arena_t *arena, const o3_compile_options_t *op
   O3_TRY(check(options));
   o3_dim_override_t *dims = O3_ARENA_ARRAY(arena, o3_dim_override_t, (size_t)options->num_dims + 1);
   o3_shape_override_t *shapes = O3_ARENA_ARRAY(arena, o3_shape_override_t, (size_t)options->num_shapes + 1);
-  O3_TRY_ALLOC(dims && shapes);
+  o3_value_override_t *values = O3_ARENA_ARRAY(arena, o3_value_override_t, (size_t)options->num_values + 1);
+  O3_TRY_ALLOC(dims && shapes && values);
   for (int i = 0; i < options->num_dims; ++i)
     dims[i] = (o3_dim_override_t){options->dims[i].name, options->dims[i].size};
   for (int i = 0; i < options->num_shapes; ++i) {
@@ -92,6 +114,10 @@ o3_status_t o3_overrides_apply(o3_arena_t *arena, const o3_compile_options_t *op
     shapes[i] = (o3_shape_override_t){.input = shape->input, .rank = shape->rank};
     memcpy(shapes[i].sizes, shape->sizes, (size_t)shape->rank * sizeof(shape->sizes[0]));
   }
+  for (int i = 0; i < options->num_values; ++i)
+    values[i] = (o3_value_override_t){options->values[i].input, options->values[i].value};
+  env->num_values = options->num_values;
+  env->values = values;
   env->num_dims = options->num_dims;
   env->dims = dims;
   env->num_shapes = options->num_shapes;

@@ -38,6 +38,8 @@ static void append_command(o3_strbuf_t *text, const o3_pass_runner_t *runner, co
         o3_strbuf_printf(text, "%lld", (long long)env->shapes[i].sizes[d]);
     }
   }
+  for (int i = 0; i < env->num_values; ++i)
+    o3_strbuf_printf(text, " --value %s=%lld", env->values[i].input, (long long)env->values[i].value);
   o3_strbuf_printf(text, " %s\n", file);
 }
 

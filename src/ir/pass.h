@@ -18,6 +18,12 @@ typedef struct o3_shape_override {
   int64_t sizes[O3_IR_MAX_RANK]; /* -1 leaves the dimension as it is */
 } o3_shape_override_t;
 
+/* --value NAME=NUMBER */
+typedef struct o3_value_override {
+  const char *input;
+  int64_t value;
+} o3_value_override_t;
+
 /* A line of --sparse-config: the sparse format of the nodes whose names match a shell pattern. */
 typedef struct o3_sparse_override {
   const char *glob, *format;
@@ -121,6 +127,8 @@ struct o3_pass_env {
   const o3_dim_override_t *dims;
   int num_shapes;
   const o3_shape_override_t *shapes;
+  int num_values;
+  const o3_value_override_t *values;
   const char *sparse_format; /* of --sparse-format; NULL: auto */
   o3_precision_t precision;
   int num_sparse_overrides;

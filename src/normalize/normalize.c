@@ -333,6 +333,32 @@ static o3_status_t declared_shape(o3_nz_t *nz, MlirOperation func, int index, co
   return NULL;
 }
 
+/* What stands for the input: its argument, or the value that the user says it has, which a guard checks. */
+static o3_status_t fix_value(o3_nz_t *nz, const char *name, MlirValue *value) {
+  const o3_fact_t *fact = o3_nz_fact(nz, *value);
+  const o3_value_override_t *given = NULL;
+  MlirAffineExpr element;
+  for (int i = 0; i < nz->env->num_values; ++i) {
+    if (strcmp(nz->env->values[i].input, name) == 0) given = &nz->env->values[i];
+  }
+  if (!given) return NULL;
+  if (o3_type_is_float(fact->element) || o3_type_bits(fact->element) < 8 || fact->shape.rank > 1 ||
+      o3_infer_small_count(&fact->shape) != 1)
+    return o3_status_create(O3_STATUS_INVALID_ARGUMENT,
+                            "--value %s: the input is no single integer, of rank 0 or 1", name);
+  nz->who = o3_arena_printf(nz->arena, "input '%s', which --value has fixed", name);
+  O3_TRY_ALLOC(nz->who);
+  (void)o3_nz_bind_sizes(nz, *value, "it", &element, 1);
+  O3_TRY(take_failure(nz, NULL));
+  MlirAffineExpr number = o3_expr_const(nz->context, given->value);
+  if (!o3_symbols_require_equal(nz->symbols, element, number, nz->who))
+    return o3_status_create(O3_STATUS_INTERNAL, "%s cannot be checked", nz->who);
+  MlirValue scalar = o3_nz_scalar(nz, fact->element, (double)given->value);
+  *value = fact->shape.rank ? o3_nz_reshape(nz, scalar, &fact->shape) : scalar;
+  nz->who = "the model";
+  return take_failure(nz, NULL);
+}
+
 static MlirNamedAttribute named(MlirContext context, const char *name, MlirAttribute value) {
   return mlirNamedAttributeGet(mlirIdentifierGet(context, O3_STR(name)), value);
 }
@@ -380,6 +406,7 @@ static o3_status_t add_input(o3_nz_t *nz, main_builder_t *main, int index) {
   main->arg_shapes[index] = fact->shape;
   if (!o3_ptr_map_put(nz->facts, arg.ptr, fact))
     return o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");
+  O3_TRY(fix_value(nz, name, &arg));
   return bind_tensor(nz, mlirBlockGetArgument(o3_func_body(main->old), index), arg);
 }
 
@@ -438,18 +465,18 @@ static o3_status_t convert_main(o3_nz_t *nz, main_builder_t *main) {
   return NULL;
 }
 
-/* Unknown names in --dim and --shape are mistakes, not wishes. */
-static o3_status_t check_overrides(const o3_nz_t *nz, MlirOperation old) {
-  for (int i = 0; i < nz->env->num_shapes; ++i) {
-    bool found = false;
-    for (int k = 0; k < mlirBlockGetNumArguments(o3_func_body(old)); ++k) {
-      MlirAttribute name = slot_attr(old, "arg_attrs", k, "o3.name");
-      found = found || o3_str_equal(mlirStringAttrGetValue(name), nz->env->shapes[i].input);
-    }
-    if (!found)
-      return o3_status_create(O3_STATUS_INVALID_ARGUMENT, "--shape: the model has no input '%s'",
-                              nz->env->shapes[i].input);
+/* Unknown names in --dim, --shape and --value are mistakes, not wishes. */
+static o3_status_t check_input(MlirOperation old, const char *option, const char *input) {
+  for (int k = 0; k < mlirBlockGetNumArguments(o3_func_body(old)); ++k) {
+    MlirAttribute name = slot_attr(old, "arg_attrs", k, "o3.name");
+    if (o3_str_equal(mlirStringAttrGetValue(name), input)) return NULL;
   }
+  return o3_status_create(O3_STATUS_INVALID_ARGUMENT, "%s: the model has no input '%s'", option, input);
+}
+
+static o3_status_t check_overrides(const o3_nz_t *nz, MlirOperation old) {
+  for (int i = 0; i < nz->env->num_shapes; ++i) O3_TRY(check_input(old, "--shape", nz->env->shapes[i].input));
+  for (int i = 0; i < nz->env->num_values; ++i) O3_TRY(check_input(old, "--value", nz->env->values[i].input));
   return NULL;
 }
 

@@ -24,7 +24,7 @@ OCR_FILES = {"ppocr_det": "ch_PP-OCRv4_det_infer.onnx", "ppocr_rec": "ch_PP-OCRv
              "ppocr_cls": "ch_ppocr_mobile_v2.0_cls_infer.onnx"}
 VAD_PACKAGE, VAD_VERSION = "silero-vad", "6.2.3"
 VAD_SHA256 = "7b7f5436cfcb02fae583a05b512ea96467fd449fe54cb49a5e4f06c51a1e43b8"
-VAD_FILE = "silero_vad_16k_op15.onnx"
+VAD_FILES = {"silero_vad": "silero_vad_16k_op15.onnx", "silero_vad_rates": "silero_vad.onnx"}
 
 
 class Unavailable(Exception):
@@ -80,11 +80,11 @@ def ocr(name):
     return path
 
 
-def vad():
-    path = os.path.join(FOLDER, VAD_FILE)
+def vad(name):
+    path = os.path.join(FOLDER, VAD_FILES[name])
     if not os.path.exists(path):
         os.makedirs(FOLDER, exist_ok=True)
-        fetch(VAD_PACKAGE, VAD_VERSION, VAD_SHA256, "silero_vad/data", [VAD_FILE])
+        fetch(VAD_PACKAGE, VAD_VERSION, VAD_SHA256, "silero_vad/data", VAD_FILES.values())
     return path
 
 
@@ -112,8 +112,10 @@ def windows(batch):
             "state": rng.standard_normal((2, batch, 128), np.float32) * np.float32(0.1), "sr": np.array(16000)}
 
 
-# What o3c has to be told beside the file: the reshapes of Silero VAD hold for one length of a window only.
-OPTIONS = {"silero_vad": ["--dim", "sequence=576"]}
+# What o3c has to be told beside the file: the reshapes of Silero VAD hold for one length of a window only, and of its
+# file for two sample rates one branch does.
+OPTIONS = {"silero_vad": ["--dim", "sequence=576"],
+           "silero_vad_rates": ["--shape", "input:1x576", "--shape", "state:2x1x128", "--value", "sr=16000"]}
 
 # name: how to get the file, its feeds for the tests, and those for measuring
 NETWORKS = {
@@ -123,5 +125,6 @@ NETWORKS = {
     "ppocr_det": (lambda: ocr("ppocr_det"), [pictures(1, 96, 160), pictures(2, 64, 64)], pictures(1, 736, 736)),
     "ppocr_cls": (lambda: ocr("ppocr_cls"), [pictures(1, 48, 192), pictures(3, 48, 192)], pictures(1, 48, 192)),
     "ppocr_rec": (lambda: ocr("ppocr_rec"), [pictures(1, 48, 320), pictures(2, 48, 104)], pictures(1, 48, 320)),
-    "silero_vad": (vad, [windows(1), windows(3)], windows(1)),
+    "silero_vad": (lambda: vad("silero_vad"), [windows(1), windows(3)], windows(1)),
+    "silero_vad_rates": (lambda: vad("silero_vad_rates"), [windows(1)], windows(1)),
 }

@@ -28,6 +28,10 @@ CONV = """g (float[N,3,H,W] image) => (float[N,2,P,Q] y) <float[2,3,3,3] w = {""
 GATHER = "g (float[5,N] table, int64[M] rows) => (float[M,N] y) { y = Gather(table, rows) }"
 RESHAPE = "g (float[N,4] a) => (float[M,3] y) <int64[2] s = {-1, 3}> { y = Reshape(a, s) }"
 CONCAT = "g (float[N,A] a, float[M,B] b) => (float[N,C] y) { y = Concat <axis=1> (a, b) }"
+CHOICE = """g (float[2,3] a, int64 which) => (float[2,3] y) <int64 three = {3}, float[4] w = {1, 2, 3, 4}>
+{ c = Equal(which, three) y = If (c) <then_branch = t () => (float[2,3] p) { p = Neg(a) },
+                                      else_branch = e () => (float[2,4] q) { q = Add(a, w) }> }"""
+OPTIONS = {CHOICE: ("--value", "which=3")}
 
 ROWS = [
     ("right sizes run", ADD, [f32(3, 4), f32(3, 4)], None),
@@ -49,6 +53,8 @@ ROWS = [
     ("index too small", GATHER, [f32(5, 2), np.array([-6])], r"Gather"),
     ("sizes that do not divide", RESHAPE, [f32(4, 4)], r"Reshape"),
     ("sizes that divide", RESHAPE, [f32(3, 4)], None),
+    ("the value that was fixed", CHOICE, [f32(2, 3), np.array(3)], None),
+    ("another value than was fixed", CHOICE, [f32(2, 3), np.array(2)], r"'which'.*3"),
     ("concat of other sizes", CONCAT, [f32(3, 4), f32(2, 4)], r"Concat|[NM]"),
 ]
 
@@ -58,10 +64,10 @@ def model_of(text):
     return onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 20)], ir_version=10)
 
 
-def outcome(path, level, arrays, pattern, library):
+def outcome(path, level, options, arrays, pattern, library):
     """None, or what is wrong."""
     try:
-        o3_model.compile_model(path, library, level)
+        o3_model.compile_model(path, library, level, options)
     except o3_model.O3Error as error:
         return f"o3c: {error.code}: {error}"
     session = o3_model.Model(library).session(threads=1)
@@ -103,5 +109,5 @@ def run(scratch, labels):
         onnx.save(model_of(text), path)
         for level in LEVELS:
             library = os.path.join(scratch, f"guard{number}-O{level}.so")
-            results[label, level] = run_apart(path, level, arrays, pattern, library)
+            results[label, level] = run_apart(path, level, OPTIONS.get(text, ()), arrays, pattern, library)
     return results

@@ -14,6 +14,7 @@ enum {
   OPT_VERIFY,
   OPT_DIM,
   OPT_SHAPE,
+  OPT_VALUE,
   OPT_NO_FUSION,
   OPT_LOCATIONS,
   OPT_LIST,
@@ -27,6 +28,7 @@ static const struct option FIXED[] = {{"pipeline", required_argument, NULL, OPT_
                                       {"target", required_argument, NULL, 't'},
                                       {"dim", required_argument, NULL, OPT_DIM},
                                       {"shape", required_argument, NULL, OPT_SHAPE},
+                                      {"value", required_argument, NULL, OPT_VALUE},
                                       {"no-fusion", no_argument, NULL, OPT_NO_FUSION},
                                       {"locations", no_argument, NULL, OPT_LOCATIONS},
                                       {"check-equal", optional_argument, NULL, OPT_EQUAL},
@@ -104,6 +106,8 @@ static o3_status_t take(o3_arena_t *arena, opt_options_t *options, int value, co
       return o3_overrides_add_dim(arena, argument, &options->compile);
     case OPT_SHAPE:
       return o3_overrides_add_shape(arena, argument, &options->compile);
+    case OPT_VALUE:
+      return o3_overrides_add_value(arena, argument, &options->compile);
     case 'O':
       return read_level(options, argument);
     case 't':
@@ -171,6 +175,7 @@ void opt_help_print(FILE *stream) {
       "  -t, --target TARGET        target that passes see (default cpu, this machine)\n"
       "      --dim NAME=SIZE        fix a symbolic dimension; may be repeated\n"
       "      --shape NAME:1x3x?x8   fix an input's shape; may be repeated\n"
+      "      --value NAME=NUMBER    fix what an integer input holds; may be repeated\n"
       "      --no-fusion            no kernels of several nodes\n"
       "      --check-equal[=SEED]   fail unless the last module computes what the first did, on\n"
       "                             random inputs; for modules up to stage rewrite, static sizes\n"

@@ -56,6 +56,11 @@ static o3_status_t read_shape(o3_arena_t *arena, const o3_option_row_t *row, con
   return o3_overrides_add_shape(arena, text, field);
 }
 
+static o3_status_t read_value(o3_arena_t *arena, const o3_option_row_t *row, const char *text, void *field) {
+  (void)row;
+  return o3_overrides_add_value(arena, text, field);
+}
+
 /* ---- The table ---- */
 
 static const o3_option_reader_t flag = {no_argument, o3_option_read_flag},
@@ -64,7 +69,8 @@ static const o3_option_reader_t flag = {no_argument, o3_option_read_flag},
                                 pass = {optional_argument, read_pass},
                                 level = {required_argument, read_level},
                                 threads = {required_argument, read_threads},
-                                dim = {required_argument, read_dim}, shape = {required_argument, read_shape};
+                                dim = {required_argument, read_dim}, value = {required_argument, read_value},
+                                shape = {required_argument, read_shape};
 
 static const o3_option_row_t ROWS[] = {
 #define O3C_OPTION(letter, name, reader, field, argument, help) \

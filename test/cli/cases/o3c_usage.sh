@@ -17,6 +17,7 @@ usage "--opt-level is '4', one of 0, 1, 2, 3 is needed" m.onnx -O4
 usage "--opt-level is 'fast', one of 0, 1, 2, 3 is needed" m.onnx --opt-level fast
 usage "--threads is 'many', a number up to 1024 is needed" m.onnx -j many
 usage "dimension 'N' is not of the form NAME=SIZE" m.onnx --dim N
+usage "value 'x=-1' is not of the form NAME=NUMBER" m.onnx --value x=-1
 usage "shape 'x:1x' is not of the form NAME:1x3x224x224" m.onnx --shape x:1x
 usage "--json and --output - both want stdout" m.onnx --json -o -
 run 0 "$O3C" --version

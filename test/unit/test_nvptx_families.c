@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "bank_simulator.h"
 #include "ir/context.h"
 #include "schedule/gpu.h"
 #include "target/nvptx/attention_kernel.h"
@@ -144,6 +145,9 @@ static void check_text(fixture_t *f, const o3_gpu_kernel_t *kernel) {
   MlirModule module;
   assert_ok(o3_ir_parse(f->context, kernel->text, strlen(kernel->text), kernel->name, &module));
   assert_ok(o3_ir_verify(mlirModuleGetOperation(module)));
+  bank_report_t banks;
+  assert_true(bank_simulate(module, kernel->name, kernel->block, &banks));
+  assert_true(banks.worst <= 1 && !banks.unknown);
   mlirModuleDestroy(module);
 }
 

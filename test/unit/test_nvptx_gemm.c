@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bank_simulator.h"
 #include "ir/context.h"
 #include "target/nvptx/gemm_kernel.h"
 #include "unit.h"
@@ -45,6 +46,9 @@ static void check_scheduled(MlirContext context, const o3_gemm_t *gemm, const o3
   assert_true(kernel.grid[0] >= 1 && kernel.grid[0] % kernel.cluster == 0);
   assert_ok(o3_ir_parse(context, kernel.text, strlen(kernel.text), kernel.name, &module));
   assert_ok(o3_ir_verify(mlirModuleGetOperation(module)));
+  bank_report_t banks;
+  assert_true(bank_simulate(module, kernel.name, kernel.block, &banks));
+  assert_true(banks.worst <= 1 && !banks.unknown);
   mlirModuleDestroy(module);
   if (name) *name = strdup(kernel.name);
   o3_gpu_kernel_deinit(&kernel);

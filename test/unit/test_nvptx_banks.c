@@ -1,0 +1,148 @@
+/* No access to shared memory of a fast kernel asks a bank for two words at once. */
+#include <stdio.h>
+#include <string.h>
+
+#include "bank_simulator.h"
+#include "ir/context.h"
+#include "target/nvptx/attention_kernel.h"
+#include "target/nvptx/gemm_kernel.h"
+#include "unit.h"
+
+enum { MULTIPROCESSORS = 132 };
+
+static bank_report_t simulate(const char *text, const char *kernel, int threads) {
+  MlirContext context;
+  MlirModule module;
+  bank_report_t report;
+  assert_ok(o3_context_create(&context));
+  assert_ok(o3_ir_parse(context, text, strlen(text), kernel, &module));
+  assert_true(bank_simulate(module, kernel, threads, &report));
+  mlirModuleDestroy(module);
+  o3_context_destroy(context);
+  return report;
+}
+
+/* Every access is known; how many there are. */
+static int check_kernel(o3_gpu_kernel_t *kernel) {
+  bank_report_t report = simulate(kernel->text, kernel->name, kernel->block);
+  if (report.worst > 1 || report.unknown)
+    fail_msg("%s: %d words of a bank at once (%s), %d accesses judged, %d not", kernel->name, report.worst,
+             report.what, report.judged, report.unknown);
+  o3_gpu_kernel_deinit(kernel);
+  return report.judged;
+}
+
+/* ---- The simulator ---- */
+
+/* Lane * |stride| bytes, as |type|. */
+static bank_report_t strided(int stride, const char *type) {
+  char text[1024];
+  snprintf(text, sizeof(text),
+           "module { llvm.mlir.global external @s() {addr_space = 3 : i32} : !llvm.array<0 x i8>\n"
+           "llvm.func @k(%%v: %s) attributes {nvvm.kernel} {\n"
+           "%%b = llvm.mlir.addressof @s : !llvm.ptr<3>\n%%t = nvvm.read.ptx.sreg.tid.x : i32\n"
+           "%%c = arith.constant %d : i32\n%%o = arith.muli %%t, %%c : i32\n"
+           "%%p = llvm.getelementptr %%b[%%o] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, i8\n"
+           "llvm.store %%v, %%p : %s, !llvm.ptr<3>\nllvm.return } }",
+           type, stride, type);
+  return simulate(text, "k", 64);
+}
+
+static void test_conflicts_are_found(void **state) {
+  (void)state;
+  assert_int_equal(strided(4, "f32").worst, 1);
+  assert_int_equal(strided(2, "f16").worst, 1);
+  assert_int_equal(strided(8, "f32").worst, 2);
+  assert_int_equal(strided(36, "f32").worst, 1);
+  assert_int_equal(strided(128, "f32").worst, 32);
+  assert_int_equal(strided(8, "vector<2xf32>").worst, 1);
+  assert_int_equal(strided(16, "vector<4xf32>").worst, 1);
+  assert_int_equal(strided(32, "vector<4xf32>").worst, 2);
+  assert_int_equal(strided(144, "vector<4xf32>").worst, 1);
+  assert_int_equal(strided(0, "f32").worst, 1);
+  assert_int_equal(strided(4, "f32").judged, 2);
+}
+
+/* ---- Families ---- */
+
+static o3_gemm_t product(int64_t m, int64_t n, int64_t k, bool by_rows, o3_gpu_element_t element) {
+  return (o3_gemm_t){.batch = {1, 1},
+                     .m = m,
+                     .n = n,
+                     .k = k,
+                     .element = element,
+                     .out = element,
+                     .b_by_rows = by_rows,
+                     .a_pitch = k,
+                     .b_pitch = by_rows ? n : k,
+                     .d_pitch = n};
+}
+
+/* Staged results, and sums that the blocks of a cluster exchange. */
+static void test_products(void **state) {
+  static const o3_gemm_schedule_t SCHEDULES[] = {
+      {.consumers = 2,
+       .products = 1,
+       .columns = 256,
+       .stages = 4,
+       .split = 1,
+       .blocks = 1,
+       .group_rows = 8,
+       .store_by_tensor = true},
+      {.consumers = 1,
+       .products = 1,
+       .columns = 64,
+       .stages = 4,
+       .split = 1,
+       .blocks = 1,
+       .group_rows = 8,
+       .store_by_tensor = true},
+      {.consumers = 1, .products = 1, .columns = 64, .stages = 4, .split = 4, .blocks = 1, .group_rows = 8},
+      {.consumers = 2,
+       .products = 2,
+       .columns = 128,
+       .stages = 4,
+       .split = 1,
+       .blocks = 1,
+       .group_rows = 8,
+       .store_by_tensor = true,
+       .alternate = true}};
+  (void)state;
+  for (size_t i = 0; i < sizeof(SCHEDULES) / sizeof(SCHEDULES[0]); ++i) {
+    o3_gpu_kernel_t kernel;
+    o3_gemm_t gemm = product(1024, 1024, 512, i % 2, O3_GPU_F16);
+    assert_ok(o3_gemm_build(&gemm, &SCHEDULES[i], MULTIPROCESSORS, &kernel));
+    assert_true(check_kernel(&kernel) > 0);
+  }
+}
+
+static void test_attention(void **state) {
+  (void)state;
+  for (int i = 0; i < 8; ++i) {
+    const int64_t heads = 2, rows = 300, width = i % 2 ? 128 : 64;
+    const int64_t strides[3] = {heads * rows * width, rows * width, width};
+    o3_gpu_kernel_t kernel;
+    o3_gpu_attention_t a = {.element = i / 2 % 2 ? O3_GPU_BF16 : O3_GPU_F16,
+                            .batch = 2,
+                            .heads = heads,
+                            .kv_heads = heads,
+                            .rows = rows,
+                            .columns = rows,
+                            .width = (int)width,
+                            .scale = 0.125,
+                            .causal = i / 4 == 1};
+    memcpy(a.q_strides, strides, sizeof(strides));
+    memcpy(a.k_strides, strides, sizeof(strides));
+    memcpy(a.v_strides, strides, sizeof(strides));
+    memcpy(a.o_strides, strides, sizeof(strides));
+    assert_null(o3_gpu_attention_refuse(&a));
+    assert_ok(o3_gpu_attention_build(&a, &kernel));
+    check_kernel(&kernel);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_conflicts_are_found),
+                                     cmocka_unit_test(test_products), cmocka_unit_test(test_attention)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -159,7 +159,7 @@ static void share_run(const o3_machine_t *machine, const o3_schedule_blocks_t *p
 static int64_t longest_strip(const o3_machine_t *machine, const o3_schedule_blocks_t *p,
                              const o3_schedule_tiles_t *s, int64_t count) {
   int64_t most = divide_up(count, machine->cores);
-  if (p->is_lanewise || p->blocks <= s->blocks) return most;
+  if (p->is_lanewise || p->reads <= s->blocks) return most;
   return p->image_bytes > 0 ? least(most, machine->l2_bytes / 2 * count / p->image_bytes) : 1;
 }
 

@@ -46,6 +46,7 @@ RELU, ADD, SIGMOID = "y = Relu(t)", "a = Add(t, r) y = Relu(a)", "y = Sigmoid(t)
 CASES = [
     Case(1, 32, 48, 9, 11, after=RELU),
     Case(2, 20, 17, 8, 8, after=ADD),
+    Case(1, 18, 5, 21, 26, after=RELU),  # one block, and half of it
     Case(1, 64, 64, 14, 14, pads=(0, 2, 1, 0), bias=""),
     Case(3, 31, 33, 5, 7, after=SIGMOID),
     Case(1, 16, 16, 4, 4, pads=(0, 0, 0, 0), tile=None),

@@ -86,6 +86,16 @@ static int64_t bytes_from(const o3_nest_operand_t *operand, int first) {
   return bytes;
 }
 
+/* How often the image is read, a block of results at a time. */
+static int64_t reads_of_image(const emitter_t *self) {
+  const o3_blocked_t *p = &self->product;
+  int64_t reads = self->blocks;
+  for (int i = 0; i < p->around.count && !p->lanewise; ++i) {
+    if (!o3_nest_uses(p->x, p->around.at[i])) reads *= p->nest.sizes[p->around.at[i]];
+  }
+  return reads;
+}
+
 static o3_status_t read_schedule(emitter_t *self) {
   const o3_blocked_t *p = &self->product;
   const o3_sparse_form_t *form = &p->sparse;
@@ -104,6 +114,7 @@ static o3_status_t read_schedule(emitter_t *self) {
                                   : bytes_from(p->w, 0),
       .rows = row_dim(p) < 0 ? 0 : p->nest.sizes[row_dim(p)],
       .image_bytes = bytes_from(p->x, 1),
+      .reads = reads_of_image(self),
       .is_row = self->row_length > 0,
       .chain_rows = self->chain_rows};
   self->schedule = o3_schedule_tiles(self->env->machine, &product);
@@ -798,13 +809,6 @@ static void take_into_tile(emitter_t *self) {
   }
 }
 
-/* Of the last block those that are computed, in vectors of half a block or less. */
-static int read_last_lanes(const emitter_t *self) {
-  int64_t lanes = self->env->machine->vector_bytes / (int64_t)sizeof(float), half = O3_BLOCK_LANES / 2;
-  int64_t unit = lanes < half ? lanes : half, last = self->product.outputs % O3_BLOCK_LANES;
-  return last ? (int)(divide_up(last, unit) * unit) : O3_BLOCK_LANES;
-}
-
 /* A result of few channels, even for each phase of a convolution, has no other blocks than such. */
 static bool has_only_last_blocks(const emitter_t *self) {
   return self->last_lanes < O3_BLOCK_LANES && self->product.outputs < O3_BLOCK_LANES;
@@ -821,7 +825,7 @@ static o3_status_t read_sizes(emitter_t *self) {
     self->blocks = (columns + O3_BLOCK_LANES - 1) / O3_BLOCK_LANES;
     if (columns % O3_BLOCK_LANES) self->last_columns = columns % O3_BLOCK_LANES;
   }
-  self->last_lanes = read_last_lanes(self);
+  self->last_lanes = o3_tile_last_lanes(self->env->machine->vector_bytes / (int)sizeof(float), p->outputs);
   O3_TRY(read_schedule(self));
   self->tile = full_tile(self);
   if (has_only_last_blocks(self)) {

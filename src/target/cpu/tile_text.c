@@ -19,6 +19,11 @@ typedef struct writer {
 
 static int per_block(const o3_tile_t *tile) { return tile->used / tile->lanes; }
 
+int o3_tile_last_lanes(int lanes, int outputs) {
+  int unit = lanes < O3_BLOCK_LANES / 2 ? lanes : O3_BLOCK_LANES / 2, last = outputs % O3_BLOCK_LANES;
+  return last ? (last + unit - 1) / unit * unit : O3_BLOCK_LANES;
+}
+
 char *o3_tile_name(const o3_tile_t *tile) {
   o3_strbuf_t name = O3_STRBUF_INIT;
   o3_strbuf_printf(&name, "o3k_f32_%s%s_%dx%d",

@@ -81,6 +81,10 @@ typedef enum o3_tile_argument {
   O3_TILE_SPARSE_ARGUMENTS
 } o3_tile_argument_t;
 
+/* Of |outputs| channels, of which the last block may have few, those of that block that are computed: parts
+ * of half a block or, with |lanes| of a register, less. All of it for 0 outputs. */
+int o3_tile_last_lanes(int lanes, int outputs);
+
 /* The function's name, e.g. "o3k_f32_tile_14x32_s16_u4" or "o3k_f32_sparse_28x16_d16_s16_u4"
  * or "o3k_f32_nm_12x16_d8_p2_s16_u1", and a module
  * with it; malloc'ed, NULL when memory is out. */

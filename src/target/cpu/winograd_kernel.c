@@ -31,7 +31,7 @@
 #include "target/cpu/winograd_parts.h"
 #include "target/cpu/winograd_text.h"
 
-enum { LANES = O3_BLOCK_LANES };
+enum { LANES = O3_BLOCK_LANES, UNROLL = 4 };
 
 /* ---- Sizes ---- */
 
@@ -39,6 +39,9 @@ typedef struct plan {
   o3_schedule_winograd_t schedule;
   int64_t tiles;              /* of all images; -1 when known only at run time */
   int64_t point_step, blocks; /* floats of V from a point to the next; blocks of channels */
+  int64_t outputs;            /* blocks */
+  int last_inputs;            /* channels of the last block that are summed */
+  int last_lanes;             /* outputs of the last block that are computed */
 } plan_t;
 
 /* Tiles of all images, or -1. */
@@ -58,9 +61,15 @@ static int64_t weight_dim(MlirOperation product, int dim) {
 }
 
 static o3_status_t make_plan(const o3_machine_t *machine, MlirOperation product, plan_t *plan) {
-  int64_t tiles = tile_count(product), points = weight_dim(product, 1) * weight_dim(product, 2);
+  int64_t channels[2], tiles = tile_count(product), points = weight_dim(product, 1) * weight_dim(product, 2);
   *plan = (plan_t){.tiles = tiles, .blocks = weight_dim(product, 3)};
-  plan->schedule = o3_schedule_winograd(machine, tiles, points, plan->blocks, weight_dim(product, 0));
+  plan->outputs = weight_dim(product, 0);
+  plan->last_inputs = plan->last_lanes = LANES;
+  if (o3_op_ints(product, "o3.channels", channels, 2) == 2) {
+    plan->last_inputs -= (int)(-channels[0] & (LANES - 1)) / UNROLL * UNROLL;
+    plan->last_lanes = o3_tile_last_lanes(machine->vector_bytes / (int)sizeof(float), (int)channels[1]);
+  }
+  plan->schedule = o3_schedule_winograd(machine, tiles, points, plan->blocks, plan->outputs);
   O3_TRY(o3_schedule_read(product, O3_SCHEDULE_FAMILY_WINOGRAD, &plan->schedule));
   plan->point_step = plan->blocks * plan->schedule.panel * LANES + LANES;
   return NULL;
@@ -212,7 +221,7 @@ typedef struct task {
   MlirValue block;
   view_t p;
   MlirValue point;
-  int pixels; /* of the register tiles to build */
+  int pixels, used; /* of the register tiles to build: rows, and lanes of the block */
 } task_t;
 
 static int64_t num_points(const emitter_t *self) { return (int64_t)self->form->points * self->form->points; }
@@ -222,13 +231,13 @@ static o3_status_t call_product(o3_builder_t *b, void *context, MlirValue from, 
   const task_t *task = context;
   const emitter_t *self = task->self;
   const plan_t *plan = &self->plan;
-  const o3_tile_t tile = {.lanes = self->lanes,
+  const o3_tile_t tile = {.lanes = self->lanes < task->used ? self->lanes : task->used,
                           .blocks = 1,
                           .pixels = task->pixels,
                           .x_step = LANES,
-                          .unroll = 4,
+                          .unroll = UNROLL,
                           .width = LANES,
-                          .used = LANES};
+                          .used = task->used};
   MlirValue zero = o3_build_index(b, 0), one = o3_build_index(b, 1), a[O3_TILE_ARGUMENTS];
   (void)carried, (void)next;
   MlirValue point = add(b, times(b, task->block, num_points(self)), task->point);
@@ -246,7 +255,8 @@ static o3_status_t call_product(o3_builder_t *b, void *context, MlirValue from, 
   a[O3_TILE_N2] = o3_build_index(b, plan->blocks);
   a[O3_TILE_S2] = o3_build_index(b, plan->schedule.panel * LANES);
   a[O3_TILE_N1] = a[O3_TILE_N0] = one;
-  a[O3_TILE_C] = a[O3_TILE_C_LAST] = a[O3_TILE_COLS] = o3_build_index(b, LANES);
+  a[O3_TILE_C] = a[O3_TILE_COLS] = o3_build_index(b, LANES);
+  a[O3_TILE_C_LAST] = o3_build_index(b, plan->last_inputs);
   return call_function(self, b, o3_tile_name(&tile), o3_tile_text(&tile), O3_TILE_ARGUMENTS, a);
 }
 
@@ -272,17 +282,40 @@ static o3_status_t part_of_chunk(o3_builder_t *b, void *context, MlirValue *yiel
   return build_tiles(task, b, (int)task->self->plan.schedule.pixels);
 }
 
+static o3_status_t build_chunk(task_t *task, o3_builder_t *b, int used) {
+  const plan_t *plan = &task->self->plan;
+  task->used = used;
+  if (plan->schedule.whole == plan->schedule.pixels) return whole_chunk(b, task, NULL);
+  MlirValue chunk = o3_build_index(b, plan->schedule.chunk);
+  o3_if_t branch = {.condition = o3_build_cmpi(b, O3_CMPI_EQ, task->count, chunk),
+                    .then_body = whole_chunk,
+                    .else_body = part_of_chunk,
+                    .context = task};
+  return o3_build_if(b, &branch, NULL);
+}
+
+static o3_status_t full_block(o3_builder_t *b, void *context, MlirValue *yields) {
+  (void)yields;
+  return build_chunk(context, b, LANES);
+}
+
+static o3_status_t last_block(o3_builder_t *b, void *context, MlirValue *yields) {
+  task_t *task = context;
+  (void)yields;
+  return build_chunk(task, b, task->self->plan.last_lanes);
+}
+
 static o3_status_t build_point(o3_builder_t *b, void *context, MlirValue point, const MlirValue *carried,
                                MlirValue *next) {
   task_t *task = context;
   const plan_t *plan = &task->self->plan;
   (void)carried, (void)next;
   task->point = point;
-  if (plan->schedule.whole == plan->schedule.pixels) return whole_chunk(b, task, NULL);
-  MlirValue chunk = o3_build_index(b, plan->schedule.chunk);
-  o3_if_t branch = {.condition = o3_build_cmpi(b, O3_CMPI_EQ, task->count, chunk),
-                    .then_body = whole_chunk,
-                    .else_body = part_of_chunk,
+  if (plan->outputs == 1 || plan->last_lanes == LANES) return last_block(b, task, NULL);
+  MlirValue last = o3_build_index(b, plan->outputs - 1);
+  o3_if_t branch = {.condition = o3_build_cmpi(b, O3_CMPI_EQ, task->block, last),
+                    .then_body = last_block,
+                    .else_body = full_block,
                     .context = task};
   return o3_build_if(b, &branch, NULL);
 }

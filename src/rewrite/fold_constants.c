@@ -31,10 +31,10 @@ static int64_t result_bytes(MlirOperation op) {
   return bytes;
 }
 
-/* The growth of transformed weights was weighed when they were chosen. */
+/* The growth of transformed weights, and of what has o3.fold, was weighed when they were chosen. */
 static bool is_worth_it(MlirOperation op) {
   int64_t from = 0, to = 0;
-  if (o3_op_is(op, "o3.winograd_weights")) return true;
+  if (o3_op_is(op, "o3.winograd_weights") || !mlirAttributeIsNull(o3_op_attr(op, "o3.fold"))) return true;
   for (intptr_t i = 0; i < mlirOperationGetNumOperands(op); ++i)
     from += value_bytes(mlirOperationGetOperand(op, i));
   for (intptr_t i = 0; i < mlirOperationGetNumResults(op); ++i) {

@@ -74,11 +74,20 @@ static bool is_depthwise(const conv_t *conv) {
   return conv->group > 1 && conv->group == conv->channels && conv->outputs == conv->channels;
 }
 
-/* Groups of whole blocks stay apart. With channels last there are none, and sizes must be known. */
+/* Weights of groups with the zeros between them: of 32 groups of 32 channels, 3x3, they are 9 million. */
+enum { MAX_GROUP_WEIGHTS = 16 << 20 };
+static bool may_join_groups(const conv_t *conv) {
+  int64_t taps = 1;
+  for (int i = 2; i < conv->w_shape.rank; ++i) taps *= o3_layout_size(&conv->w_shape, i);
+  return conv->outputs % conv->group == 0 && conv->channels <= MAX_GROUP_WEIGHTS / conv->outputs / taps;
+}
+
+/* Groups of whole blocks stay apart. With channels last they become one, and sizes must be known. */
 static bool is_blocked(const o3_layout_t *self, const conv_t *conv) {
   if (self->last && !o3_shape_is_static(&conv->x_shape)) return false;
   if (conv->group == 1 || is_depthwise(conv)) return true;
-  return !self->last && (conv->group_channels % LANES == 0 && conv->outputs / conv->group % LANES == 0);
+  if (self->last) return may_join_groups(conv);
+  return conv->group_channels % LANES == 0 && conv->outputs / conv->group % LANES == 0;
 }
 
 /* ---- Operands ---- */
@@ -247,6 +256,33 @@ static MlirValue last_weights(o3_layout_t *self, const conv_t *conv, int64_t out
   return o3_layout_reshape(self, w, &shape);
 }
 
+/* The weights of groups as those of one, M C/g KH KW to M C KH KW: warpgroups multiply zeros faster than
+ * anything else multiplies groups. Rows of C/g with as many zeros behind them that rows of C follow one
+ * another step by one group from row to row:
+ *
+ *     a b            a b 0 0 0 0          a b 0 0
+ *     c d     =>     c d 0 0 0 0     =>   0 0 c d      of 12 elements the first 8
+ */
+static MlirValue join_groups(o3_layout_t *self, const conv_t *conv) {
+  o3_shape_t shape, joined;
+  int64_t groups = conv->group, channels = conv->channels;
+  MlirValue w = o3_layout_split(self, conv->w, 0, conv->outputs / groups);
+  w = o3_layout_transpose(self, w, (int64_t[]){1, 3, 4, 0, 2});
+  w = o3_layout_pad(self, w, 4, channels, 0);
+  o3_op_attr_set(o3_value_def(w), "o3.fold", mlirUnitAttrGet(self->context));
+  if (!o3_layout_shape(w, &shape)) return w;
+  o3_shape_t flat = shape;
+  flat.rank = 4;
+  flat.dims[3] = o3_expr_const(self->context, groups * (channels + conv->group_channels));
+  w = o3_layout_reshape(self, w, &flat);
+  w = o3_layout_cut(self, w, 3, 0, o3_expr_const(self->context, groups * channels));
+  shape.dims[4] = o3_expr_const(self->context, channels);
+  w = o3_layout_reshape(self, w, &shape);
+  joined = conv->w_shape;
+  joined.dims[1] = shape.dims[4];
+  return o3_layout_reshape(self, o3_layout_transpose(self, w, (int64_t[]){3, 0, 4, 1, 2}), &joined);
+}
+
 /* The input of few channels with its border, where nothing else has it blocked already: windows then walk it
  * without looking where it ends, and a row of a window is one run of channels. */
 static MlirValue padded_input(o3_layout_t *self, conv_t *conv, int64_t channels) {
@@ -259,6 +295,11 @@ static MlirValue padded_input(o3_layout_t *self, conv_t *conv, int64_t channels)
 }
 
 static MlirValue build_last(o3_layout_t *self, conv_t conv, const o3_shape_t *y_shape) {
+  if (conv.group > 1 && !is_depthwise(&conv)) {
+    conv.w = join_groups(self, &conv);
+    conv.group = 1;
+    conv.group_channels = conv.channels;
+  }
   int64_t channels = o3_layout_lanes(self, conv.channels), outputs = o3_layout_lanes(self, conv.outputs);
   MlirValue operands[3] = {padded_input(self, &conv, channels)};
   o3_shape_t shape;

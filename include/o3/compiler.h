@@ -79,9 +79,10 @@ typedef struct o3_compile_options {
   const char *dump_dir;     /* write NN-stage.mlir after every stage, and weights.o3w; made when absent */
   const char *print_before; /* a pass's name or "all": print the module to stderr before it */
   const char *print_after;  /* the same, after it */
-  int32_t explain;    /* not 0: print to stderr which weights are sparse, what the kernels are made of, why
-                         they end where they do, and how they will be computed */
-  const char *report; /* write which format each weight got, and why, to this file as JSON; level 3 */
+  int32_t explain; /* not 0: print to stderr which weights are sparse, what the kernels are made of, why
+                      they end where they do, and how they will be computed */
+  const char
+      *report; /* write which format each weight got, and why, to this file as JSON, "-" is stdout; level 3 */
 
   /* Called when a stage starts, and when it goes on to another op to measure, which |stage| then names too;
    * |index| counts from 0, |count| is the number of stages that will run. */

@@ -165,6 +165,38 @@ o3_status_t o3_file_commit(o3_prepared_file_t *file) {
   return status;
 }
 
+/* A second name, |old|, for what |first| will replace, or another name where a file can have but one; |kept|
+ * tells whether there is such a file. */
+static o3_status_t keep_old(const o3_prepared_file_t *first, const char *old, bool *kept) {
+  *kept = !link(first->target, old) || (errno != ENOENT && !rename(first->target, old));
+  return *kept || errno == ENOENT ? NULL : file_error("keep", first->target, errno);
+}
+
+o3_status_t o3_file_commit_pair(o3_prepared_file_t *first, o3_prepared_file_t *second) {
+  bool kept = false;
+  char *target = strdup(first->target);
+  o3_strbuf_t old = O3_STRBUF_INIT;
+  o3_strbuf_printf(&old, "%s.old", first->temporary.text);
+  o3_status_t status =
+      target && !old.failed ? keep_old(first, old.text, &kept) : file_error("write", first->target, ENOMEM);
+  if (status)
+    o3_file_discard(first);
+  else
+    status = o3_file_commit(first);
+  if (status) {
+    o3_file_discard(second);
+  } else {
+    status = o3_file_commit(second);
+    /* The error is reported already; a restoring that fails, too, leaves the old data under its other name.
+     */
+    if (status && (kept ? rename(old.text, target) : unlink(target))) kept = false;
+  }
+  if (kept) unlink(old.text);
+  o3_strbuf_deinit(&old);
+  free(target);
+  return status;
+}
+
 o3_status_t o3_file_write(const char *path, const void *data, size_t size) {
   const o3_file_piece_t piece = {data, size};
   o3_prepared_file_t *file;

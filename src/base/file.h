@@ -34,6 +34,9 @@ o3_status_t o3_file_prepare(const char *path, const o3_file_piece_t *pieces, siz
                             o3_prepared_file_t **file) O3_MUST_USE;
 o3_status_t o3_file_commit(o3_prepared_file_t *file) O3_MUST_USE;
 void o3_file_discard(o3_prepared_file_t *file);
+/* Two files that belong together, |second| names |first|: both are renamed, or, when that fails, both are as
+ * they were. Takes both. */
+o3_status_t o3_file_commit_pair(o3_prepared_file_t *first, o3_prepared_file_t *second) O3_MUST_USE;
 
 /* A private folder under $TMPDIR or /tmp. *|path| is malloc'ed and the caller's to free. */
 o3_status_t o3_file_temp_dir_create(char **path) O3_MUST_USE;

@@ -110,6 +110,9 @@ static o3_status_t check_not_model(const o3_plan_t *plan, const char *what, cons
 static o3_status_t check_report(const o3_plan_t *plan) {
   const char *report = plan->options->report;
   if (!report) return NULL;
+  if (!strcmp(report, "-") && plan->to_stdout)
+    return o3_status_create(O3_STATUS_INVALID_ARGUMENT, "report and output both want stdout");
+  if (!strcmp(report, "-")) return NULL;
   O3_TRY(check_not_model(plan, "report", report));
   if (!plan->output || !is_same_file(report, plan->output)) return NULL;
   return o3_status_create(O3_STATUS_INVALID_ARGUMENT, "report '%s' is the output, too", report);
@@ -145,6 +148,10 @@ static o3_status_t sparse_wish(o3_arena_t *arena, const o3_compile_options_t *op
           : options->sparse_config ? "a sparse configuration"
           : options->report        ? "a report on sparse weights"
                                    : NULL;
+  bool fixed = format && strcmp(format, "auto") && !options->sparse_config;
+  if (options->measure && fixed)
+    return o3_status_create(O3_STATUS_INVALID_ARGUMENT,
+                            "measuring chooses between sparse formats, '%s' is asked for already", format);
   if (*wish || !format || !strcmp(format, "auto") || !strcmp(format, "dense")) return NULL;
   *wish = o3_arena_printf(arena, "sparse format '%s'", format);
   O3_TRY_ALLOC(*wish);

@@ -3,6 +3,8 @@
 #include <ctype.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
 
 #include "base/strbuf.h"
 #include "o3/compiler.h"
@@ -42,9 +44,23 @@ static o3_status_t refuse(const char *format) {
   return status;
 }
 
+/* Blocks larger than that are no blocks of any weight. */
+static o3_status_t check_numbers(const char *format) {
+  enum { MOST = 4096 };
+  for (const char *at = format; *at;) {
+    char *end = (char *)(uintptr_t)at + 1;
+    long number = isdigit((unsigned char)*at) ? strtol(at, &end, 10) : 1;
+    if (number < 1 || number > MOST)
+      return o3_status_create(O3_STATUS_INVALID_ARGUMENT,
+                              "sparse format '%s' has a number outside of 1 to %d", format, MOST);
+    at = end;
+  }
+  return NULL;
+}
+
 o3_status_t o3_sparse_format_check(const char *format) {
   for (int i = 0; i < NUM_FORMATS; ++i)
-    if (matches(FORMATS[i].pattern, format)) return NULL;
+    if (matches(FORMATS[i].pattern, format)) return check_numbers(format);
   return refuse(format);
 }
 

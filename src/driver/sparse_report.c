@@ -256,6 +256,11 @@ static void add_total(cJSON *object, const total_t *total) {
   cJSON_AddNumberToObject(json, "bytes", (double)total->bytes);
 }
 
+static o3_status_t print(const char *text) {
+  bool printed = puts(text) >= 0 && !fflush(stdout);
+  return printed ? NULL : o3_status_create(O3_STATUS_IO, "the report cannot be written to stdout");
+}
+
 o3_status_t o3_sparse_report_write(const char *path, const char *model, const o3_sparse_report_t *report) {
   cJSON *object = cJSON_CreateObject();
   total_t total = add_up(report);
@@ -266,7 +271,7 @@ o3_status_t o3_sparse_report_write(const char *path, const char *model, const o3
   char *text = cJSON_Print(object);
   cJSON_Delete(object);
   O3_TRY_ALLOC(text);
-  o3_status_t status = o3_file_write(path, text, strlen(text));
+  o3_status_t status = strcmp(path, "-") ? o3_file_write(path, text, strlen(text)) : print(text);
   cJSON_free(text);
   return status;
 }

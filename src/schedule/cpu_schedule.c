@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/check.h"
@@ -373,14 +374,20 @@ static o3_status_t read_field(MlirOperation op, MlirNamedAttribute given, o3_sch
                             O3_STR_ARGS(o3_op_label(op)), O3_STR_ARGS(name), FAMILIES[family].name);
   const field_t *field = &FAMILIES[family].fields[i];
   bool is_integer = mlirAttributeIsAInteger(given.attribute);
-  int64_t number = is_integer ? mlirIntegerAttrGetValueInt(given.attribute) : -1;
+  int64_t number = is_integer ? mlirIntegerAttrGetValueInt(given.attribute) : 0;
   if (is_integer && number >= field->least && number <= field->most) {
     values[i] = number;
     return NULL;
   }
   char rule[64];
   snprintf(rule, sizeof(rule), "an integer from %" PRId64 " to %" PRId64, field->least, field->most);
-  return o3_schedule_refuse(op, field->name, number, rule);
+  if (is_integer) return o3_schedule_refuse(op, field->name, number, rule);
+  char *text = o3_attr_text(given.attribute);
+  o3_status_t status =
+      o3_status_create(O3_STATUS_INVALID_ARGUMENT, O3_SCHEDULE_ATTR " of '%.*s': '%s' is %s, it must be %s",
+                       O3_STR_ARGS(o3_op_label(op)), field->name, text ? text : "?", rule);
+  free(text);
+  return status;
 }
 
 static int64_t value_of(o3_schedule_family_t family, const int64_t *values, const char *name) {

@@ -141,6 +141,8 @@ static o3_status_t check_keys(const reader_t *r) {
     while (i < r->format->num_figures && strcmp(r->format->figures[i].key, item->string) != 0) ++i;
     if (i == r->format->num_figures && !is_other_key(r->format, item->string))
       return refuse(r, item->string, "is no key of it; o3c --print-hardware shows them");
+    if (cJSON_GetObjectItemCaseSensitive(r->object, item->string) != item)
+      return refuse(r, item->string, "is there twice");
   }
   return NULL;
 }

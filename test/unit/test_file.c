@@ -195,6 +195,29 @@ static void old_temporary_files_do_not_matter(void **state) {
   assert_int_equal(entries_in(*state), 201);
 }
 
+static void pairs_stay_pairs(void **state) {
+  const char *data = path_in(*state, "data"), *model = path_in(*state, "model");
+  const o3_file_piece_t piece = {"new", 3};
+  o3_prepared_file_t *files[2];
+  for (int old = 0; old < 2; ++old) {
+    assert_ok(o3_file_prepare(data, &piece, 1, &files[0]));
+    assert_ok(o3_file_prepare(model, &piece, 1, &files[1]));
+    assert_int_equal(mkdir(model, 0700), 0); /* which no file replaces */
+    assert_fails(o3_file_commit_pair(files[0], files[1]), O3_STATUS_IO, model);
+    if (old) assert_content(data, "old", 3);
+    if (!old) assert_int_equal(access(data, F_OK), -1);
+    assert_int_equal(entries_in(*state), 1 + old);
+    assert_int_equal(rmdir(model), 0);
+    assert_ok(o3_file_write(data, "old", 3));
+  }
+  assert_ok(o3_file_prepare(data, &piece, 1, &files[0]));
+  assert_ok(o3_file_prepare(model, &piece, 1, &files[1]));
+  assert_ok(o3_file_commit_pair(files[0], files[1]));
+  assert_content(data, "new", 3);
+  assert_content(model, "new", 3);
+  assert_int_equal(entries_in(*state), 2);
+}
+
 static void temp_dirs_follow_tmpdir(void **state) {
   char *old = getenv("TMPDIR") ? strdup(getenv("TMPDIR")) : NULL;
   char *folder;
@@ -244,6 +267,7 @@ int main(void) {
       FILE_TEST(links_keep_pointing),
       FILE_TEST(modes_follow_the_umask),
       FILE_TEST(old_temporary_files_do_not_matter),
+      FILE_TEST(pairs_stay_pairs),
       FILE_TEST(temp_dirs_follow_tmpdir),
       FILE_TEST(running_out_is_reported),
   };

@@ -211,15 +211,26 @@ static o3_status_t check_external(const rewriter_t *self, const Onnx__TensorProt
   return NULL;
 }
 
-static o3_status_t check_outputs(const rewriter_t *self, const char *source, const char *path,
-                                 const char *data_path) {
-  const Onnx__GraphProto *graph = self->model->proto->graph;
-  O3_TRY(refuse_same(source, path));
-  for (size_t i = 0; i < graph->n_initializer; ++i) {
-    O3_TRY(check_external(self, graph->initializer[i], path));
-    O3_TRY(check_external(self, graph->initializer[i], data_path));
+/* Of the graph and those in its nodes' attributes. */
+static o3_status_t check_graph(const rewriter_t *self, const Onnx__GraphProto *graph, const char *path) {
+  for (size_t i = 0; i < graph->n_initializer; ++i) O3_TRY(check_external(self, graph->initializer[i], path));
+  for (size_t i = 0; i < graph->n_node; ++i) {
+    const Onnx__NodeProto *node = graph->node[i];
+    for (size_t a = 0; a < node->n_attribute; ++a) {
+      const Onnx__AttributeProto *attribute = node->attribute[a];
+      if (attribute->t) O3_TRY(check_external(self, attribute->t, path));
+      if (attribute->g) O3_TRY(check_graph(self, attribute->g, path));
+      for (size_t g = 0; g < attribute->n_graphs; ++g) O3_TRY(check_graph(self, attribute->graphs[g], path));
+    }
   }
   return NULL;
+}
+
+static o3_status_t check_outputs(const rewriter_t *self, const char *source, const char *path,
+                                 const char *data_path) {
+  O3_TRY(refuse_same(source, path));
+  O3_TRY(check_graph(self, self->model->proto->graph, path));
+  return check_graph(self, self->model->proto->graph, data_path);
 }
 
 static o3_status_t publish(const rewriter_t *self, const char *path, const char *data_path) {
@@ -230,10 +241,7 @@ static o3_status_t publish(const rewriter_t *self, const char *path, const char 
     o3_file_discard(data);
     return status;
   }
-  if (data) status = o3_file_commit(data);
-  if (!status) return o3_file_commit(model);
-  o3_file_discard(model);
-  return status;
+  return data ? o3_file_commit_pair(data, model) : o3_file_commit(model);
 }
 
 o3_status_t prune_write(prune_model_t *model, const char *source, const char *path) {

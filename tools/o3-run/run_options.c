@@ -118,6 +118,17 @@ static o3_status_t pair_sets(o3_arena_t *arena, o3_run_options_t *options) {
   return NULL;
 }
 
+/* Whether the model has the dimension is seen where its inputs are made. */
+static o3_status_t check_dims(const o3_run_options_t *options) {
+  for (size_t i = 0; i < options->dims.count; ++i) {
+    const char *text = options->dims.items[i], *equals = strrchr(text, '=');
+    if (!equals || equals == text || !equals[1] || equals[1 + strspn(equals + 1, "0123456789")])
+      return o3_status_create(O3_STATUS_INVALID_ARGUMENT, "dimension '%s' is not of the form NAME=SIZE",
+                              text);
+  }
+  return NULL;
+}
+
 o3_status_t o3_run_options_parse(int argc, char **argv, o3_arena_t *arena, o3_run_options_t *options) {
   const o3_ptr_vec_t empty = o3_ptr_vec(arena);
   *options = (o3_run_options_t){.symbol_prefix = "o3",
@@ -137,6 +148,7 @@ o3_status_t o3_run_options_parse(int argc, char **argv, o3_arena_t *arena, o3_ru
   if (!options->model) {
     return o3_status_create(O3_STATUS_INVALID_ARGUMENT, "no model is given");
   }
+  O3_TRY(check_dims(options));
   return pair_sets(arena, options);
 }
 

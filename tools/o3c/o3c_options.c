@@ -90,6 +90,9 @@ static o3_status_t take_positional(o3c_options_t *options, int argc, char **argv
                               argv[i]);
     options->compile.model = argv[i];
   }
+  if (options->print_hardware && options->compile.model)
+    return o3_status_create(O3_STATUS_INVALID_ARGUMENT, "--print-hardware takes no model, '%s' is given",
+                            options->compile.model);
   bool asks = options->help || options->version || options->print_hardware;
   if (!asks && !options->compile.model)
     return o3_status_create(O3_STATUS_INVALID_ARGUMENT, "no model is given");
@@ -102,6 +105,8 @@ o3_status_t o3c_options_parse(o3_arena_t *arena, int argc, char **argv, o3c_opti
   O3_TRY(take_positional(options, argc, argv));
   if (options->json && options->compile.output && !strcmp(options->compile.output, "-"))
     return o3_status_create(O3_STATUS_INVALID_ARGUMENT, "--json and --output - both want stdout");
+  if (options->json && options->compile.report && !strcmp(options->compile.report, "-"))
+    return o3_status_create(O3_STATUS_INVALID_ARGUMENT, "--json and --report - both want stdout");
   return NULL;
 }
 

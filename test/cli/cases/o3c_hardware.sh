@@ -75,6 +75,7 @@ wrong " is no JSON" "{"
 wrong " is more than one JSON object" '{"kind": "cpu"} {"cores": 4}'
 wrong ": 'kind' must be \"cpu\", of a JSON object" '{"kind": "gpu"}'
 wrong ": 'sockets' is no key of it; o3c --print-hardware shows them" '{"kind": "cpu", "sockets": 2}'
+wrong ": 'cores' is there twice" '{"kind": "cpu", "cores": 2, "cores": 4}'
 wrong ": 'cores' must be an integer from 1 to 1024" '{"kind": "cpu", "cores": 0.5}'
 wrong ": 'l2_bytes' must be an integer from 65536 to 1073741824" '{"kind": "cpu", "l2_bytes": "1M"}'
 wrong ": 'vector_bytes' is 64, it must be 16, 32 or 64 and at most the target's 32" '{"kind": "cpu", "vector_bytes": 64}'

@@ -61,6 +61,16 @@ run 1 "$O3C" net.onnx -O3 -q --report ./net.onnx -o e.so
 err_is "o3c: error: report './net.onnx' is the model itself"
 run 1 "$O3C" net.onnx -O3 -q --report e.so -o e.so
 err_is "o3c: error: report 'e.so' is the output, too"
+run 1 "$O3C" net.onnx -O3 -q --report - --emit rewrite -o -
+err_is "o3c: error: report and output both want stdout"
+run 0 "$O3C" net.onnx -O3 -q --report - -o e.so
+cp "$CASE_TMP/stdout" r.json
+shows 'len(rows) > 0' True
+[ ! -e ./- ] || fail "a file '-' was written"
+run 1 "$O3C" net.onnx -O3 -q --measure --sparse-format csr
+err_is "o3c: error: measuring chooses between sparse formats, 'csr' is asked for already"
+run 1 "$O3C" net.onnx -O3 -q --sparse-format bsr-99999999999x1
+err_is "o3c: error: sparse format 'bsr-99999999999x1' has a number outside of 1 to 4096"
 run 1 "$O3C" net.onnx -q --sparse-config formats
 err_is "o3c: error: a sparse configuration needs opt level 3, it is 1"
 run 1 "$O3C" net.onnx -q -O2 --report r.json

@@ -20,6 +20,8 @@ usage "dimension 'N' is not of the form NAME=SIZE" m.onnx --dim N
 usage "value 'x=-1' is not of the form NAME=NUMBER" m.onnx --value x=-1
 usage "shape 'x:1x' is not of the form NAME:1x3x224x224" m.onnx --shape x:1x
 usage "--json and --output - both want stdout" m.onnx --json -o -
+usage "--json and --report - both want stdout" m.onnx --json --report -
+usage "--print-hardware takes no model, 'm.onnx' is given" m.onnx --print-hardware
 run 0 "$O3C" --version
 out_has "o3c 0."
 run 0 "$O3C" --help

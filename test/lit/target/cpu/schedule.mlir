@@ -1,10 +1,12 @@
 // RUN: o3-opt --target x86-64-v4 --cpu-schedule %s | FileCheck %s --check-prefix=V4
 // RUN: o3-opt --target x86-64-v3 --cpu-schedule %s | FileCheck %s --check-prefix=V3
 // RUN: o3c %s --target x86-64-v3 --emit schedule --start-from schedule -O2 -q --hardware %S/Inputs/small-caches.json -o - | FileCheck %s --check-prefix=SMALL
+// RUN: sed 's/pixels = 5/pixels = "many"/' %s | not o3-opt --target x86-64-v4 --cpu-schedule - 2>&1 | FileCheck %s --check-prefix=TEXT
 // RUN: sed 's/pixels = 5/pixels = 29/' %s | not o3-opt --target x86-64-v4 --cpu-schedule - 2>&1 | FileCheck %s --check-prefix=RANGE
 // RUN: sed 's/pixels = 5/unroll = 5/' %s | not o3-opt --target x86-64-v4 --cpu-schedule - 2>&1 | FileCheck %s --check-prefix=SUM
 // RUN: sed 's/pixels = 5/pixel = 5/' %s | not o3-opt --target x86-64-v4 --cpu-schedule - 2>&1 | FileCheck %s --check-prefix=FIELD
 // RANGE: o3.schedule of 'linalg.generic': 'pixels' is 29, it must be an integer from 1 to 28
+// TEXT: o3.schedule of 'linalg.generic': 'pixels' is "many"{{.*}}, it must be an integer from 1 to 28
 // SUM: o3.schedule of 'linalg.generic': 'unroll' is 5, it must be a divisor of the innermost sum's length
 // FIELD: o3.schedule of 'linalg.generic': 'pixel' is no field of family 'tiles'
 

@@ -78,7 +78,7 @@ def in_f32(body):
 
 
 def gemm(m, n, k, epilogue="none", kind="f16", by_rows=True, batch=0, out=None, schedule=None, tf32=False):
-    """schedule: consumers, products, columns, stages, split, group_rows, store_by_tensor, alternate, pairs (gemm_kernel.h);
+    """schedule: consumers, products, columns, stages, split, group_rows, store_by_tensor, alternate (gemm_kernel.h);
     None lets the family choose."""
     out = out or kind
     lead, b = ([batch], "b, ") if batch else ([], "")
@@ -421,10 +421,10 @@ def checked():
         (300, 264, 200, "none", "f16", True, 5, None), (128, 128, 64, "none", "f16", False, 24, None),
         (128, 64, 128, "none", "f16", True, 24, None), (1, 1000, 2048, "bias", "f16", True, 0, None),
         (64, 1000, 2048, "bias", "f16", False, 0, None), (4096, 4096, 256, "none", "bf16", True, 0, None)]]
-    square, wide = (2, 2, 128, 6, 1, 8, 1, 1, 0), (2, 2, 192, 4, 1, 8, 1, 1, 0)
+    square, wide = (2, 2, 128, 6, 1, 8, 1, 1), (2, 2, 192, 4, 1, 8, 1, 1)
     cases += [gemm(1000, 264, 200, "biasresidual", batch=3, schedule=square), gemm(5000, 1000, 40, schedule=square),
               gemm(2040, 4088, 520, "biasgelu", "bf16", by_rows=False, schedule=wide),
-              gemm(700, 1096, 392, "bias", batch=2, out="f32", schedule=(2, 2, 128, 6, 1, 8, 0, 1, 0))]
+              gemm(700, 1096, 392, "bias", batch=2, out="f32", schedule=(2, 2, 128, 6, 1, 8, 0, 1))]
     cases += [gemm(m, n, k, e, kind, rows, batch, out) for m, n, k, e, kind, rows, batch, out in [
         (1, 1000, 2048, "bias", "f16", False, 0, None), (1, 1001, 2049, "bias", "f32", True, 0, None),
         (1, 1001, 2049, "none", "f32", False, 0, None), (7, 77, 130, "biasresidual", "bf16", True, 0, None),
@@ -443,8 +443,9 @@ def checked():
         Conv((2, 21, 30), 16, 40, (3, 3), (1, 1), around, copied=True),
         Conv((1, 10, 10), 16, 32, (3, 3), (1, 1), around, kind="bf16"), Conv((1, 2, 1), 64, 64, (3, 3), (1, 1), around),
         Conv((5, 1, 33), 64, 8, (1, 5), (1, 3), (0, 2, 0, 2)), Conv((1, 40, 1), 24, 64, (3, 1), (1, 1), (1, 0, 1, 0)),
-        Conv((1, 20, 20), 64, 64, (3, 3), (1, 1), around, schedule=(1, 1, 64, 3, 2, 8, 0, 0, 0)),
-        Conv((1, 20, 20), 64, 64, (3, 3), (1, 1), around, schedule=(1, 1, 64, 2, 4, 8, 0, 0, 0)),
+        Conv((1, 20, 20), 64, 64, (3, 3), (1, 1), around, schedule=(1, 1, 64, 3, 2, 8, 0, 0)),
+        Conv((1, 20, 20), 64, 64, (3, 3), (1, 1), around, schedule=(1, 1, 64, 2, 4, 8, 0, 0)),
+        Conv((9, 29, 34), 64, 328, (3, 3), (2, 2), around, schedule=square),
         Conv((4, 28, 28), 128, 256, (3, 3), (1, 1), around, kind="bf16", residual=True),
         Conv((3, 8, 8), 256, 64, residual=True)]]
     cases += [conv(depthwise(*c)) for c in [

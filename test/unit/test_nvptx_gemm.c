@@ -74,23 +74,47 @@ static void test_texts_are_valid(void **state) {
 
 /* Warpgroups with tiles of their own, and one behind the other. */
 static void test_schedules_are_valid(void **state) {
-  static const int FLAGS[][5] = {/* products, columns, stages, alternate, pairs */
-                                 {2, 128, 6, 1, 0},
-                                 {2, 192, 4, 1, 0},
-                                 {1, 256, 4, 1, 0},
-                                 {2, 128, 4, 0, 0},
-                                 {2, 128, 6, 1, 1}};
+  static const int FLAGS[][4] = {/* products, columns, stages, alternate */
+                                 {2, 128, 6, 1},
+                                 {2, 192, 4, 1},
+                                 {1, 256, 4, 1},
+                                 {2, 128, 4, 0}};
   MlirContext context;
   (void)state;
   assert_ok(o3_context_create(&context));
   for (size_t i = 0; i < sizeof(FLAGS) / sizeof(FLAGS[0]); ++i) {
     const int *f = FLAGS[i];
-    const o3_gemm_schedule_t schedule = {2, f[0], f[1], f[2], 1, 1, 8, i % 2 == 0, f[3], f[4]};
+    const o3_gemm_schedule_t schedule = {2, f[0], f[1], f[2], 1, 1, 8, i % 2 == 0, f[3]};
     o3_gemm_t gemm = product(SIZES[6], i % 3, O3_GPU_F16, O3_GPU_F16);
     check_scheduled(context, &gemm, &schedule, NULL);
     assert_int_equal(o3_gemm_tile_rows(&schedule), 64 * f[0] * (f[3] ? 1 : 2));
   }
   o3_context_destroy(context);
+}
+
+static void test_schedules_are_refused(void **state) {
+  static const struct {
+    o3_gemm_schedule_t schedule;
+    const char *why;
+  } BAD[] = {{{3, 1, 128, 4, 1, 1, 8, true, false}, "it has neither one nor two warpgroups or products"},
+             {{2, 2, 256, 2, 1, 1, 8, true, true}, "a thread has no registers for so many sums"},
+             {{1, 2, 128, 4, 1, 1, 8, true, true}, "one warpgroup alone cannot alternate"},
+             {{2, 1, 64, 4, 3, 1, 8, false, false}, "it splits k into other than 1, 2, 4, 8"},
+             {{2, 2, 128, 7, 1, 1, 8, true, true}, "its stages do not fit into the shared memory"}};
+  (void)state;
+  o3_gemm_t gemm = product(SIZES[6], true, O3_GPU_F16, O3_GPU_F16);
+  for (size_t i = 0; i < sizeof(BAD) / sizeof(BAD[0]); ++i)
+    assert_string_equal(o3_gemm_refuse_schedule(&gemm, &BAD[i].schedule, SHARED_BYTES), BAD[i].why);
+}
+
+/* Epilogues are hidden where k is short and a multiprocessor has several tiles. */
+static void test_short_products_alternate(void **state) {
+  static const int64_t CASES[][4] = {{8192, 4096, 1024, 1}, {8192, 4096, 8192, 0}, {1024, 1024, 1024, 0}};
+  (void)state;
+  for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); ++i) {
+    o3_gemm_t gemm = product(CASES[i], true, O3_GPU_F16, O3_GPU_F16);
+    assert_int_equal(o3_gemm_schedule(&gemm, MULTIPROCESSORS, SHARED_BYTES).alternate, CASES[i][3]);
+  }
 }
 
 static void test_epilogue_is_part_of_the_name(void **state) {
@@ -195,6 +219,8 @@ static void test_refuses(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_texts_are_valid),
                                      cmocka_unit_test(test_schedules_are_valid),
+                                     cmocka_unit_test(test_schedules_are_refused),
+                                     cmocka_unit_test(test_short_products_alternate),
                                      cmocka_unit_test(test_epilogue_is_part_of_the_name),
                                      cmocka_unit_test(test_windows_are_valid),
                                      cmocka_unit_test(test_windows_have_corners),

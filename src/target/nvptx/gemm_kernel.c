@@ -9,8 +9,8 @@
 
 #include "target/nvptx/gemm_writer.h"
 
-/* Of the 168 that a thread of three warpgroups starts with: the producer's, who needs them for windows and
- * pairs, and the consumers'; many sums leave it fewer. */
+/* Of the 168 that a thread of three warpgroups starts with: the producer's, who needs them for windows,
+ * and the consumers'; many sums leave it fewer. */
 enum { PRODUCER_REGISTERS = 40, CONSUMER_REGISTERS = 232, FEW_REGISTERS = 24, MANY_REGISTERS = 240 };
 
 static int ceil_div(int64_t a, int64_t b) { return (int)((a + b - 1) / b); }
@@ -81,41 +81,15 @@ static filled_t begin_fill(o3_gemm_writer_t *w, int stage) {
   return f;
 }
 
-/* A box of B to |offset| of the shared memory; pairs share it. */
-static void load_b(o3_gemm_writer_t *w, const filled_t *f, int offset, const int coordinates[4]) {
-  int to = o3_kt_shared(w->t, w->shared, offset);
-  if (w->s->pairs)
-    o3_kt_tensor_load_all(w->t, to, "%map1", f->full, 4, coordinates, 2);
-  else
-    o3_kt_tensor_load(w->t, to, "%map1", f->full, 4, coordinates);
-}
-
 /* Rows of B from |k|, in panels of 64 columns. */
 static void load_panels(o3_gemm_writer_t *w, const filled_t *f, int column, int k, const int batch[2]) {
   o3_kernel_text_t *t = w->t;
-  int panels = w->s->columns / 64, first = o3_kt_i32(t, 0);
-  if (w->s->pairs) {
-    panels /= 2;
-    first = o3_kt_op_const(t, "muli", w->rank, panels);
+  for (int panel = 0; panel < w->s->columns / 64; ++panel) {
+    int to = o3_kt_shared(t, w->shared,
+                          o3_kt_op_const(t, "addi", f->b, panel * O3_GEMM_BLOCK_K * O3_GEMM_ROW_BYTES));
+    o3_kt_tensor_load(t, to, "%map1", f->full, 4,
+                      (int[]){o3_kt_op_const(t, "addi", column, panel * 64), k, batch[1], batch[0]});
   }
-  for (int i = 0; i < panels; ++i) {
-    int panel = o3_kt_op_const(t, "addi", first, i);
-    int offset = o3_kt_op_const(t, "muli", panel, O3_GEMM_BLOCK_K * O3_GEMM_ROW_BYTES);
-    int at = o3_kt_op(t, "addi", column, o3_kt_op_const(t, "muli", panel, 64));
-    load_b(w, f, o3_kt_op(t, "addi", f->b, offset), (int[]){at, k, batch[1], batch[0]});
-  }
-}
-
-/* Rows of B that are columns, from |column| on. */
-static void load_columns(o3_gemm_writer_t *w, const filled_t *f, int column, int k, const int batch[2]) {
-  o3_kernel_text_t *t = w->t;
-  int offset = f->b;
-  if (w->s->pairs) {
-    int half = o3_kt_op_const(t, "muli", w->rank, w->s->columns / 2);
-    column = o3_kt_op(t, "addi", column, half);
-    offset = o3_kt_op(t, "addi", offset, o3_kt_op_const(t, "muli", half, O3_GEMM_ROW_BYTES));
-  }
-  load_b(w, f, offset, (int[]){k, column, batch[1], batch[0]});
 }
 
 static void load_stage(o3_gemm_writer_t *w, const o3_gemm_place_t *at, int step, int stage) {
@@ -131,7 +105,8 @@ static void load_stage(o3_gemm_writer_t *w, const o3_gemm_place_t *at, int step,
   if (w->g->b_by_rows)
     load_panels(w, &f, at->column, k, b_batch);
   else
-    load_columns(w, &f, at->column, k, b_batch);
+    o3_kt_tensor_load(t, o3_kt_shared(t, w->shared, f.b), "%map1", f.full, 4,
+                      (int[]){k, at->column, b_batch[1], b_batch[0]});
 }
 
 /* x, y and image of the window of |row|: where its first tap is. */
@@ -216,11 +191,7 @@ static void multiply(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, int stage
 static void release(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, int stage) {
   int barrier = barrier_at(w, w->empty, stage);
   o3_kt_if(w->t, c->leader);
-  if (w->s->pairs) {
-    for (int i = 0; i < 2; ++i) o3_kt_mbarrier_arrive_in(w->t, barrier, o3_kt_i32(w->t, i));
-  } else {
-    o3_kt_mbarrier_arrive(w->t, barrier);
-  }
+  o3_kt_mbarrier_arrive(w->t, barrier);
   o3_kt_end(w->t);
 }
 
@@ -358,20 +329,19 @@ static void consumer(o3_gemm_writer_t *w) {
 static void init_barriers(o3_gemm_writer_t *w) {
   o3_kernel_text_t *t = w->t;
   int base = o3_gemm_shared_bytes(w->s) - 2 * 8 * w->s->stages;
-  int releases = (w->s->alternate ? 1 : w->s->consumers) * (w->s->pairs ? 2 : 1);
+  int releases = w->s->alternate ? 1 : w->s->consumers;
   w->full = o3_kt_shared(t, w->shared, o3_kt_i32(t, base));
   w->empty = o3_kt_shared(t, w->shared, o3_kt_i32(t, base + 8 * w->s->stages));
   o3_kt_if(t, o3_kt_cmp_const(t, "eq", w->thread, 0));
+  for (int i = 0; i < w->kernel->num_arguments; ++i)
+    if (w->kernel->arguments[i].kind == O3_GPU_ARG_TENSOR_MAP) o3_kt_prefetch_map(t, i);
   for (int i = 0; i < w->s->stages; ++i) {
     o3_kt_mbarrier_init(t, barrier_at(w, w->full, o3_kt_i32(t, i)), 1);
     o3_kt_mbarrier_init(t, barrier_at(w, w->empty, o3_kt_i32(t, i)), releases);
   }
   o3_kt_line(t, "nvvm.fence.mbarrier.init");
   o3_kt_end(t);
-  if (w->s->pairs)
-    o3_gemm_cluster_barrier(w);
-  else
-    o3_kt_line(t, "nvvm.barrier0");
+  o3_kt_line(t, "nvvm.barrier0");
 }
 
 static void body(o3_gemm_writer_t *w) {
@@ -385,7 +355,6 @@ static void body(o3_gemm_writer_t *w) {
     w->rank = o3_kt_op_const(t, "remui", w->block, w->s->split);
     w->block = o3_kt_op_const(t, "divui", w->block, w->s->split);
   }
-  if (w->s->pairs) w->rank = o3_kt_op_const(t, "andi", w->block, 1);
   init_barriers(w);
   o3_kt_line(t, "nvvm.griddepcontrol wait\nnvvm.griddepcontrol launch_dependents");
   int group = o3_kt_uniform(t, o3_kt_op_const(t, "shrui", w->thread, 7));
@@ -404,7 +373,6 @@ static void body(o3_gemm_writer_t *w) {
     o3_kt_line(t, "nvvm.setmaxregister increase %d", wide ? MANY_REGISTERS : CONSUMER_REGISTERS);
   consumer(w);
   o3_kt_end(t);
-  if (w->s->pairs) o3_gemm_cluster_barrier(w); /* a block is there until the other has released its stages */
 }
 
 static void write_module(o3_kernel_text_t *t, void *context) {
@@ -420,11 +388,10 @@ static void write_module(o3_kernel_text_t *t, void *context) {
 static void set_launch(const o3_gemm_writer_t *w, int multiprocessors, o3_gpu_kernel_t *kernel) {
   int64_t tiles = count_tiles(w);
   int64_t places = (int64_t)multiprocessors * w->s->blocks;
-  if (w->s->pairs) places -= places % 2;
   kernel->grid[0] = (int)(w->s->split > 1 ? tiles * w->s->split : tiles < places ? tiles : places);
   kernel->grid[1] = kernel->grid[2] = 1;
   kernel->block = O3_GEMM_WARPGROUP * (1 + w->s->consumers);
-  kernel->cluster = o3_gemm_cluster(w->s);
+  kernel->cluster = w->s->split;
   kernel->shared_bytes = o3_gemm_shared_bytes(w->s);
   kernel->overlaps = true;
 }

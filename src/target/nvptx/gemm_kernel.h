@@ -62,7 +62,6 @@ typedef struct o3_gemm_schedule {
   int group_rows;       /* tiles of rows that are visited before the next tile of columns */
   bool store_by_tensor; /* D by TMA from shared memory, else from registers */
   bool alternate;       /* two consumers have tiles of their own: one multiplies while the other stores */
-  bool pairs; /* blocks of neighbouring tiles of rows are a cluster and load a half of B each for both */
 } o3_gemm_schedule_t;
 
 /* Why the family does not take the product; NULL when it does. Static text. */
@@ -76,11 +75,13 @@ int64_t o3_gemm_batches(const o3_gemm_t *gemm);
 /* Rows of a tile; what a block takes of shared memory. */
 int o3_gemm_tile_rows(const o3_gemm_schedule_t *schedule);
 int o3_gemm_shared_bytes(const o3_gemm_schedule_t *schedule);
-/* Blocks of a cluster. */
-int o3_gemm_cluster(const o3_gemm_schedule_t *schedule);
 
 /* The schedule for a card of |multiprocessors| with |shared_bytes| a block. */
 o3_gemm_schedule_t o3_gemm_schedule(const o3_gemm_t *gemm, int multiprocessors, int shared_bytes);
+
+/* Why there is no such kernel on a card with |shared_bytes| a block; NULL when there is. Static text. */
+const char *o3_gemm_refuse_schedule(const o3_gemm_t *gemm, const o3_gemm_schedule_t *schedule,
+                                    int shared_bytes);
 
 o3_status_t o3_gemm_build(const o3_gemm_t *gemm, const o3_gemm_schedule_t *schedule, int multiprocessors,
                           o3_gpu_kernel_t *kernel) O3_MUST_USE;

@@ -69,7 +69,7 @@ static void add_factors(const o3_gemm_t *g, const o3_gemm_schedule_t *s, o3_gpu_
             O3_GEMM_BLOCK_K);
   } else {
     add_map(kernel, 1, matrix_map(g, g->element, (int64_t[]){g->k, g->n}, g->b_pitch, g->b_batch),
-            o3_gemm_block_k(g), s->pairs ? s->columns / 2 : s->columns);
+            o3_gemm_block_k(g), s->columns);
   }
 }
 

@@ -18,8 +18,6 @@ int o3_gemm_tile_rows(const o3_gemm_schedule_t *s) {
   return O3_GEMM_ROWS * s->products * (s->alternate ? 1 : s->consumers);
 }
 
-int o3_gemm_cluster(const o3_gemm_schedule_t *s) { return s->pairs ? 2 : s->split; }
-
 static int stage_bytes(const o3_gemm_schedule_t *s) {
   return (o3_gemm_tile_rows(s) + s->columns) * O3_GEMM_ROW_BYTES;
 }
@@ -41,7 +39,7 @@ int o3_gemm_shared_bytes(const o3_gemm_schedule_t *s) {
   return o3_gemm_ring_bytes(s) + staging_bytes(s) + 2 * s->stages * 8;
 }
 
-/* ---- Choices ---- */
+/* ---- Estimates ---- */
 
 /* As many stages as fit, or as k has blocks. */
 static void set_stages(const o3_gemm_t *g, int limit, o3_gemm_schedule_t *s) {
@@ -57,15 +55,19 @@ static int64_t count_blocks(const o3_gemm_t *g, const o3_gemm_schedule_t *s) {
 /* Microseconds, as fitted to 200 products of BERT and ResNet-50 with different tiles on an H200 (132
  * multiprocessors, median error 8 %): a start, then for each turn of the multiprocessors its start, the
  * epilogue, and steps of k at the rate of the tensor cores or of the copies, whichever is slower. Warpgroups
- * that alternate hide all epilogues but the last, at a somewhat lower rate. */
+ * that alternate hide all epilogues but the last, at a lower rate; turns of
+ * others lose some of it, too, where tiles are narrower than 128 x 256, whose loads take WIDEST of the time
+ * of the products. */
 static double cost(const o3_gemm_t *g, const o3_gemm_schedule_t *s, int multiprocessors) {
   static const double START = 1.13, TURN = 0.44, STORE = 3.2e-3, MULTIPLY = 1.157e-3, LOAD = 9.4e-4,
-                      STEP = 0.075, SHARE = 1.9, ALTERNATE = 1.12;
+                      STEP = 0.075, SHARE = 1.9, ALTERNATE = 1.12, WIDEST = 0.61, CONTEND = 0.35;
   int64_t turns = ceil_div(count_blocks(g, s), multiprocessors);
   int64_t blocks = ceil_div(o3_gemm_steps(g), s->split);
   int products = o3_gemm_tile_rows(s) / O3_GEMM_ROWS;
   double multiply = MULTIPLY * products * s->columns, load = LOAD * (o3_gemm_tile_rows(s) + s->columns);
   double step = multiply > load ? multiply : load;
+  if (turns > 1 && s->consumers > 1 && multiply > load && !s->alternate)
+    step += CONTEND * (load - WIDEST * multiply);
   double steps = (double)blocks * (step > STEP ? step : STEP);
   double store = TURN + STORE * s->columns * products / s->split;
   if (!s->alternate) return START + (double)turns * (store + steps) + (s->split > 1 ? SHARE : 0);
@@ -73,18 +75,49 @@ static double cost(const o3_gemm_t *g, const o3_gemm_schedule_t *s, int multipro
   return START + store + (double)turns * (steps > store ? steps : (steps + store) / 2);
 }
 
+/* ---- What can be built ---- */
+
+static bool is_between(int64_t value, int64_t low, int64_t high) { return value >= low && value <= high; }
+
+static const char *refuse_tile(const o3_gemm_t *g, const o3_gemm_schedule_t *s) {
+  int panel = g->b_by_rows || s->store_by_tensor ? 64 : 16;
+  if (!is_between(s->consumers, 1, 2) || !is_between(s->products, 1, O3_GEMM_MAX_PRODUCTS))
+    return "it has neither one nor two warpgroups or products";
+  if (!is_between(s->columns, panel, O3_GEMM_MAX_COLUMNS) || s->columns % panel)
+    return "its columns are no multiple of 64, or of 16 where these do, up to 256";
+  if (s->products * s->columns > 384) return "a thread has no registers for so many sums";
+  if (s->alternate && s->consumers != 2) return "one warpgroup alone cannot alternate";
+  return NULL;
+}
+
+static const char *refuse_cluster(const o3_gemm_t *g, const o3_gemm_schedule_t *s) {
+  if (!is_between(s->split, 1, 8) || (s->split & (s->split - 1)))
+    return "it splits k into other than 1, 2, 4, 8";
+  if (s->split == 1) return NULL;
+  if (s->alternate || s->products > 1 || s->store_by_tensor || s->columns / s->split % 8)
+    return "blocks that share k have one product of their own and a multiple of 8 columns each";
+  return s->split > o3_gemm_steps(g) ? "it splits k into more parts than it has" : NULL;
+}
+
+const char *o3_gemm_refuse_schedule(const o3_gemm_t *g, const o3_gemm_schedule_t *s, int limit) {
+  const char *why = refuse_tile(g, s);
+  if (!why) why = refuse_cluster(g, s);
+  if (why) return why;
+  if (s->store_by_tensor && g->out == O3_GPU_F32) return "results in f32 are stored from registers";
+  if (s->stages < 1 || s->group_rows < 1) return "a count is zero";
+  return o3_gemm_shared_bytes(s) > limit ? "its stages do not fit into the shared memory" : NULL;
+}
+
+/* ---- Choices ---- */
+
 /* Sums are shared only where that fills multiprocessors that would have no tile, and few enough to be quick.
  */
 static bool allowed(const o3_gemm_t *g, const o3_gemm_schedule_t *s, int multiprocessors, int limit) {
   if (s->columns > 64 && s->columns - 64 >= g->n) return false;
   if (s->consumers > 1 && g->m <= O3_GEMM_ROWS) return false;
-  if (g->b_by_rows && s->columns % 64) return false;
-  if (s->split > 1 && s->columns / s->split % 8) return false;
-  if (s->split > o3_gemm_steps(g)) return false;
-  if (s->alternate && (s->split > 1 || s->products * s->columns != O3_GEMM_MAX_COLUMNS || g->window))
-    return false;
+  if (s->alternate && ((s->columns != 128 && s->columns != 192) || g->element == O3_GPU_F32)) return false;
   if (s->split > 1 && (s->columns > 64 || count_blocks(g, s) > multiprocessors)) return false;
-  return o3_gemm_shared_bytes(s) <= limit;
+  return o3_gemm_refuse_schedule(g, s, limit) == NULL;
 }
 
 /* Tiles to choose from: warpgroups, products of each, whether they alternate. */

@@ -488,9 +488,9 @@ static o3_gemv_schedule_t choose_gemv_schedule(const reader_t *r) {
 }
 
 /* o3.schedule of the product, when it has been chosen before: consumers, products, columns, stages, split,
- * group_rows, store_by_tensor, alternate, pairs. */
+ * group_rows, store_by_tensor, alternate. */
 static o3_gemm_schedule_t choose_schedule(const reader_t *r) {
-  enum { FIELDS = 9 };
+  enum { FIELDS = 8 };
   int64_t given[FIELDS];
   if (o3_op_ints(r->product->op, "o3.schedule", given, FIELDS) != FIELDS)
     return o3_gemm_schedule(&r->gemm, r->site->multiprocessors, r->site->shared_bytes);
@@ -502,8 +502,7 @@ static o3_gemm_schedule_t choose_schedule(const reader_t *r) {
                               .blocks = 1,
                               .group_rows = (int)given[5],
                               .store_by_tensor = given[6] != 0,
-                              .alternate = given[7] != 0,
-                              .pairs = given[8] != 0};
+                              .alternate = given[7] != 0};
 }
 
 static const char *read_site(reader_t *r) {
@@ -595,11 +594,13 @@ static o3_status_t build_gemm(reader_t *r, o3_gpu_kernel_t *kernel, const char *
     *why_not = "the stages of no tile fit into the card's shared memory";
     return NULL;
   }
+  const char *refused = o3_gemm_refuse_schedule(&r->gemm, &schedule, r->site->shared_bytes);
+  if (refused) return o3_status_create(O3_STATUS_INVALID_MODEL, "o3.schedule of a product: %s", refused);
   O3_TRY(o3_gemm_build(&r->gemm, &schedule, r->site->multiprocessors, kernel));
   O3_GPU_KERNEL_NOTE(kernel, {"consumers", schedule.consumers}, {"products", schedule.products},
                      {"columns", schedule.columns}, {"stages", schedule.stages}, {"split", schedule.split},
                      {"group_rows", schedule.group_rows}, {"store_by_tensor", schedule.store_by_tensor},
-                     {"alternate", schedule.alternate}, {"pairs", schedule.pairs});
+                     {"alternate", schedule.alternate});
   return NULL;
 }
 

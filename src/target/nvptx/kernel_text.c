@@ -140,11 +140,6 @@ void o3_kt_mbarrier_arrive(o3_kernel_text_t *t, int barrier) {
   o3_kt_value(t, "nvvm.mbarrier.arrive %%v%d : !llvm.ptr<3> -> i64", barrier);
 }
 
-void o3_kt_mbarrier_arrive_in(o3_kernel_text_t *t, int barrier, int block) {
-  int there = o3_kt_value(t, "nvvm.mapa %%v%d, %%v%d : !llvm.ptr<3> -> !llvm.ptr<7>", barrier, block);
-  o3_kt_line(t, "nvvm.mbarrier.arrive %%v%d : !llvm.ptr<7>", there);
-}
-
 void o3_kt_mbarrier_expect(o3_kernel_text_t *t, int barrier, int bytes) {
   o3_kt_line(t, "nvvm.mbarrier.arrive.expect_tx %%v%d, %%v%d : !llvm.ptr<3>, i32", barrier,
              o3_kt_i32(t, bytes));
@@ -180,11 +175,10 @@ void o3_kt_tensor_load(o3_kernel_text_t *t, int shared, const char *map, int bar
   o3_strbuf_puts(&t->out, ": !llvm.ptr<7>, !llvm.ptr\n");
 }
 
-void o3_kt_tensor_load_all(o3_kernel_text_t *t, int shared, const char *map, int barrier, int rank,
-                           const int *coordinates, int blocks) {
-  int mask = o3_kt_value(t, "arith.constant %d : i16", (1 << blocks) - 1);
-  begin_load(t, shared, map, barrier, rank, coordinates);
-  o3_kt_line(t, "multicast_mask = %%v%d : !llvm.ptr<7>, !llvm.ptr", mask);
+void o3_kt_prefetch_map(o3_kernel_text_t *t, int map) {
+  o3_kt_line(
+      t, "llvm.inline_asm has_side_effects \"prefetch.tensormap [$0];\", \"l\" %%map%d : (!llvm.ptr) -> ()",
+      map);
 }
 
 void o3_kt_window_load(o3_kernel_text_t *t, int shared, const char *map, int barrier,

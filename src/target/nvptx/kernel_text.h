@@ -66,8 +66,6 @@ int o3_kt_address(o3_kernel_text_t *t, int shared);
 void o3_kt_mbarrier_init(o3_kernel_text_t *t, int barrier, int count);
 void o3_kt_mbarrier_wait(o3_kernel_text_t *t, int barrier, int parity);
 void o3_kt_mbarrier_arrive(o3_kernel_text_t *t, int barrier);
-/* At the same place in block |block| of the cluster. */
-void o3_kt_mbarrier_arrive_in(o3_kernel_text_t *t, int barrier, int block);
 void o3_kt_mbarrier_expect(o3_kernel_text_t *t, int barrier, int bytes);
 /* Of |threads| threads that name |id| (1 to 15). */
 void o3_kt_barrier(o3_kernel_text_t *t, int id, int threads);
@@ -77,9 +75,8 @@ void o3_kt_barrier_arrive(o3_kernel_text_t *t, int id, int threads);
 /* ---- Tensor copies (sm_90): |coordinates| innermost first ---- */
 void o3_kt_tensor_load(o3_kernel_text_t *t, int shared, const char *map, int barrier, int rank,
                        const int *coordinates);
-/* The same into that place of the first |blocks| blocks of the cluster, whose barriers there count it. */
-void o3_kt_tensor_load_all(o3_kernel_text_t *t, int shared, const char *map, int barrier, int rank,
-                           const int *coordinates, int blocks);
+/* Asks for a map that a copy will read. */
+void o3_kt_prefetch_map(o3_kernel_text_t *t, int map);
 /* From a map of windows: channel, x, y and image of the first position, and how far the tap is from it, i16.
  */
 void o3_kt_window_load(o3_kernel_text_t *t, int shared, const char *map, int barrier,

@@ -43,6 +43,9 @@ MlirValue o3_layout_reshape(o3_layout_t *self, MlirValue value, const o3_shape_t
 MlirValue o3_layout_transpose(o3_layout_t *self, MlirValue value, const int64_t *perm);
 /* |extra| elements of |fill| behind those of |axis|; |value| itself for none. */
 MlirValue o3_layout_pad(o3_layout_t *self, MlirValue value, int axis, int64_t extra, double fill);
+/* The same with elements before them, too. */
+MlirValue o3_layout_pad_ends(o3_layout_t *self, MlirValue value, int axis, int64_t before, int64_t behind,
+                             double fill);
 /* Splits |axis| into a multiple of |inner| and |inner|; it must divide. */
 MlirValue o3_layout_split(o3_layout_t *self, MlirValue value, int axis, int64_t inner);
 /* The first |size| elements behind |start| of |axis|; |value| itself when these are all. */

@@ -243,11 +243,19 @@ static MlirValue build_winograd(o3_layout_t *self, const conv_t *conv, const o3_
 
 /* ---- Channels last ---- */
 
+/* What a convolution reads: |channels| of |x|, of which the first |start| and those behind its own meet
+ * zeros. */
+typedef struct last_input {
+  MlirValue x;
+  int64_t start, channels;
+} last_input_t;
+
 /* M C KH KW to KH KW C M; depthwise M 1 KH KW to KH KW M. */
-static MlirValue last_weights(o3_layout_t *self, const conv_t *conv, int64_t outputs, int64_t channels) {
+static MlirValue last_weights(o3_layout_t *self, const conv_t *conv, int64_t outputs,
+                              const last_input_t *in) {
   MlirValue w = o3_layout_pad(self, conv->w, 0, outputs - conv->outputs, 0);
   bool depthwise = is_depthwise(conv);
-  if (!depthwise) w = o3_layout_pad(self, w, 1, channels - conv->channels, 0);
+  if (!depthwise) w = o3_layout_pad_ends(self, w, 1, in->start, in->channels - in->start - conv->channels, 0);
   w = o3_layout_transpose(self, w, (int64_t[]){2, 3, 1, 0});
   o3_shape_t shape;
   if (!depthwise || !o3_layout_shape(w, &shape)) return w;
@@ -294,6 +302,22 @@ static MlirValue padded_input(o3_layout_t *self, conv_t *conv, int64_t channels)
   return x;
 }
 
+/* A part of the channels of another image is read as all of it, if these are not many more: kernels walk
+ * whole positions. */
+static void read_whole(last_input_t *in, const conv_t *conv) {
+  enum { MOST = 4 };
+  MlirOperation def = o3_value_def(in->x);
+  int64_t axis, step, start = -1;
+  o3_shape_t starts, whole;
+  if (is_depthwise(conv) || mlirOperationIsNull(def) || !o3_op_is(def, "o3.slice")) return;
+  if (o3_op_ints(def, "axes", &axis, 1) != 1 || o3_op_ints(def, "steps", &step, 1) != 1) return;
+  o3_shape_from_attr(o3_op_attr(def, "starts"), &starts);
+  MlirValue x = mlirOperationGetOperand(def, 0);
+  bool fits = starts.rank == 1 && axis == 4 && step == 1 && o3_expr_is_const(starts.dims[0], &start) &&
+              o3_layout_shape(x, &whole) && o3_layout_size(&whole, 4) <= MOST * conv->channels;
+  if (fits) *in = (last_input_t){x, start, o3_layout_size(&whole, 4)};
+}
+
 static MlirValue build_last(o3_layout_t *self, conv_t conv, const o3_shape_t *y_shape) {
   if (conv.group > 1 && !is_depthwise(&conv)) {
     conv.w = join_groups(self, &conv);
@@ -301,10 +325,13 @@ static MlirValue build_last(o3_layout_t *self, conv_t conv, const o3_shape_t *y_
     conv.group_channels = conv.channels;
   }
   int64_t channels = o3_layout_lanes(self, conv.channels), outputs = o3_layout_lanes(self, conv.outputs);
-  MlirValue operands[3] = {padded_input(self, &conv, channels)};
+  last_input_t in = {padded_input(self, &conv, channels), 0, channels};
   o3_shape_t shape;
-  if (mlirValueIsNull(operands[0])) operands[0] = o3_layout_pack(self, conv.x, false);
-  operands[1] = last_weights(self, &conv, outputs, channels);
+  if (mlirValueIsNull(in.x)) {
+    in.x = o3_layout_pack(self, conv.x, false);
+    if (!mlirValueIsNull(in.x)) read_whole(&in, &conv);
+  }
+  MlirValue operands[3] = {in.x, last_weights(self, &conv, outputs, &in)};
   if (!mlirValueIsNull(conv.b)) operands[2] = o3_layout_pad(self, conv.b, 0, outputs - conv.outputs, 0);
   o3_layout_blocked_shape(self, y_shape, &shape);
   return o3_layout_op(self, is_depthwise(&conv) ? "o3.depthwise_last" : "o3.conv_last", &shape,

@@ -68,15 +68,21 @@ static MlirValue scalar(o3_layout_t *self, MlirType element, double number) {
 }
 
 MlirValue o3_layout_pad(o3_layout_t *self, MlirValue value, int axis, int64_t extra, double fill) {
+  return o3_layout_pad_ends(self, value, axis, 0, extra, fill);
+}
+
+MlirValue o3_layout_pad_ends(o3_layout_t *self, MlirValue value, int axis, int64_t before, int64_t behind,
+                             double fill) {
   o3_shape_t shape, ends = {0};
-  if (extra == 0) return value;
+  if (before == 0 && behind == 0) return value;
   shape_of(value, &shape);
   ends.rank = shape.rank;
   for (int i = 0; i < shape.rank; ++i) ends.dims[i] = o3_expr_const(self->context, 0);
+  ends.dims[axis] = o3_expr_const(self->context, before);
   MlirAttribute lows = o3_shape_attr(self->context, &ends, self->num_symbols);
-  ends.dims[axis] = o3_expr_const(self->context, extra);
+  ends.dims[axis] = o3_expr_const(self->context, behind);
   MlirAttribute highs = o3_shape_attr(self->context, &ends, self->num_symbols);
-  shape.dims[axis] = o3_expr_add(shape.dims[axis], ends.dims[axis]);
+  shape.dims[axis] = o3_expr_add(shape.dims[axis], o3_expr_const(self->context, before + behind));
   MlirValue operands[2] = {value, scalar(self, element_of(value), fill)};
   return o3_layout_op(
       self, "o3.pad", &shape, element_of(value), 2, operands,

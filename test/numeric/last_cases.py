@@ -27,6 +27,7 @@ h = Conv(b, b1_w, b1_b)   hs = HardSwish(h)   k = Conv<group=48,strides=[2,1],pa
 kr = Relu(k)   k1 = Conv<pads=[1,2,1,2]>(kr, b3_w, b3_b)   l = Concat<axis=1>(k1, kr)   lr = Relu(l)
 yc = Conv<dilations=[2,1],pads=[2,0,4,1]>(lr, b4_w)
 m, n = Split<axis=1,num_outputs=2>(kr)   o = Conv<pads=[1,1,1,1]>(m, b5_w)   yd = Mul(o, n)
+u = Conv<strides=[2,2],pads=[1,1,1,1]>(n, s1_w, s1_b)   ys = Relu(u)
 q = Conv<pads=[2,2]>(i, i1_w, i1_b)   yi = Relu(q)
 t = Conv<group=4,strides=[1,2],pads=[1,1,1,1]>(b, g1_w, g1_b)   tr = Relu(t)   yg = Conv<group=8>(tr, g2_w)
 """
@@ -34,8 +35,9 @@ SHAPES = {"a": (2, 3, 19, 23), "a1_w": (20, 3, 7, 7), "a1_b": (20,), "a2_w": (30
           "a3_w": (20, 30, 1, 1), "a4_w": (7, 20, 1, 1), "b": (3, 16, 9, 11), "b1_w": (48, 16, 1, 1), "b1_b": (48,),
           "b2_w": (48, 1, 3, 3), "b2_b": (48,), "b3_w": (40, 48, 3, 5), "b3_b": (40,), "b4_w": (24, 88, 5, 3),
           "b5_w": (24, 24, 3, 3), "i": (1, 24, 33), "i1_w": (40, 24, 5), "i1_b": (40,),
-          "g1_w": (24, 4, 3, 3), "g1_b": (24,), "g2_w": (40, 3, 1, 1)}
-INPUTS, OUTPUTS = ("a", "b", "i"), ("ya", "yb", "yc", "yd", "yi", "yg")
+          "g1_w": (24, 4, 3, 3), "g1_b": (24,), "g2_w": (40, 3, 1, 1),
+          "s1_w": (16, 24, 3, 3), "s1_b": (16,)}
+INPUTS, OUTPUTS = ("a", "b", "i"), ("ya", "yb", "yc", "yd", "yi", "yg", "ys")
 
 
 def model_of(rng):

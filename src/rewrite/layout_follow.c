@@ -156,24 +156,99 @@ static int64_t channel_unit(const o3_layout_t *self) {
   return self->last ? O3_LAYOUT_LAST_UNIT : O3_LAYOUT_LANES;
 }
 
+/* Parts that are joined end at these at least. */
+static int64_t whole_unit(const o3_layout_t *self) {
+  return self->last ? O3_LAYOUT_LAST_UNIT : O3_LAYOUT_LANES / 2;
+}
+
 /* The dimension of a blocked value that channels are joined and cut along. */
 static int64_t channel_axis(const o3_layout_t *self) { return self->last ? 4 : 1; }
 
-/* Along channels all parts but the last must be whole blocks. */
+/* ---- Channels joined in halves of blocks ---- */
+
+enum { HALF = O3_LAYOUT_LANES / 2, MAX_BLOCKS = 32 };
+
+typedef struct halves {
+  o3_layout_t *self;
+  MlirType element;
+  int count; /* of halves, in order: each is half |at| of a part */
+  MlirValue parts[2 * MAX_BLOCKS];
+  int64_t at[2 * MAX_BLOCKS];
+} halves_t;
+
+/* The parts' halves; false when a part but the last ends within one, or they are too many. */
+static bool list_halves(halves_t *h, MlirOperation op, int count, MlirValue *operands) {
+  o3_shape_t part;
+  for (int i = 0; i < count; ++i) {
+    MlirValue plain = mlirOperationGetOperand(op, i);
+    if (!read_image(plain, &part)) return false;
+    int64_t size = o3_layout_size(&part, 1), num = (size + HALF - 1) / HALF;
+    if ((size % HALF && i + 1 < count) || h->count + num > 2 * MAX_BLOCKS - 1) return false;
+    for (int64_t at = 0; at < num; ++at) {
+      h->parts[h->count] = operands[i];
+      h->at[h->count++] = at;
+    }
+  }
+  return true;
+}
+
+/* |block| of a blocked value: |size| of its lanes from |start| on. */
+static MlirValue cut_lanes(o3_layout_t *self, MlirValue value, int64_t block, int64_t start, int64_t size) {
+  MlirValue cut = o3_layout_cut(self, value, 1, block, o3_expr_const(self->context, 1));
+  return o3_layout_cut(self, cut, 4, start, o3_expr_const(self->context, size));
+}
+
+static MlirValue join(halves_t *h, int axis, int count, const MlirValue *values) {
+  o3_shape_t shape, other;
+  if (count == 1 || !o3_layout_shape(values[0], &shape)) return values[0];
+  for (int i = 1; i < count; ++i) {
+    if (o3_layout_shape(values[i], &other))
+      shape.dims[axis] = o3_expr_add(shape.dims[axis], other.dims[axis]);
+  }
+  return o3_layout_op(h->self, "tensor.concat", &shape, h->element, count, values,
+                      O3_ATTRS({"dim", o3_attr_i64(h->self->context, axis)}));
+}
+
+/* Halves |i| and the next, which may not be there. */
+static MlirValue build_block(halves_t *h, int i) {
+  int64_t block = h->at[i] / 2, lane = h->at[i] % 2 * HALF;
+  bool has_next = i + 1 < h->count;
+  bool whole = has_next && mlirValueEqual(h->parts[i], h->parts[i + 1]) && lane == 0;
+  if (whole) return cut_lanes(h->self, h->parts[i], block, 0, O3_LAYOUT_LANES);
+  MlirValue halves[2] = {cut_lanes(h->self, h->parts[i], block, lane, HALF)};
+  if (!has_next) return o3_layout_pad(h->self, halves[0], 4, HALF, 0);
+  halves[1] = cut_lanes(h->self, h->parts[i + 1], h->at[i + 1] / 2, h->at[i + 1] % 2 * HALF, HALF);
+  return join(h, 4, 2, halves);
+}
+
+/* Parts of whole halves: each block of the result is one of a part, or of two halves. */
+static MlirValue concat_halves(o3_layout_t *self, MlirOperation op, int count, MlirValue *operands,
+                               const o3_shape_t *shape) {
+  halves_t h = {.self = self, .element = result_element(op)};
+  MlirValue blocks[MAX_BLOCKS];
+  if (self->last || !list_halves(&h, op, count, operands)) return (MlirValue){0};
+  for (int i = 0; i < h.count; i += 2) blocks[i / 2] = build_block(&h, i);
+  return o3_layout_unpack(self, join(&h, 1, (h.count + 1) / 2, blocks), shape);
+}
+
+/* Along channels all parts but the last must be whole blocks, or whole halves of them. */
 MlirValue o3_layout_concat(o3_layout_t *self, MlirOperation op) {
   o3_shape_t shape, part;
   MlirValue operands[MAX_OPERANDS];
   int count = (int)mlirOperationGetNumOperands(op);
   int64_t axis = o3_op_int(op, "dim", -1);
+  bool whole = true;
   if (count > MAX_OPERANDS || !has_blocked_operand(self, op)) return (MlirValue){0};
   if (!read_image(mlirOperationGetResult(op, 0), &shape)) return (MlirValue){0};
   for (int i = 0; i < count; ++i) {
     MlirValue operand = mlirOperationGetOperand(op, i);
     if (!o3_layout_has_blocks(self, operand) || !read_image(operand, &part)) return (MlirValue){0};
-    if (axis == 1 && i + 1 < count && o3_layout_size(&part, 1) % channel_unit(self) != 0)
-      return (MlirValue){0};
+    int64_t size = o3_layout_size(&part, 1), unit = whole_unit(self);
+    if (axis == 1 && i + 1 < count && size % unit != 0) return (MlirValue){0};
+    if (axis == 1 && i + 1 < count && size % channel_unit(self) != 0) whole = false;
   }
   for (int i = 0; i < count; ++i) operands[i] = o3_layout_pack(self, mlirOperationGetOperand(op, i), false);
+  if (!whole) return concat_halves(self, op, count, operands, &shape);
   const o3_attr_t own[] = {{"dim", o3_attr_i64(self->context, axis == 1 ? channel_axis(self) : axis)}};
   return rebuild(self, op, &shape, count, operands, 1, own);
 }

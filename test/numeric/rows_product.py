@@ -122,6 +122,12 @@ R("t = Conv(x0, x1) p = GlobalAveragePool(t) q = Conv(p, x2) s = Sigmoid(q) y0 =
   ["N,3,H,W", W("20,3,1,1"), W("20,20,1,1")], BLOCKS, F32, _tol=64)
 R("t = Conv(x0, x1) u = Conv(x0, x2) c = Concat <axis=1> (t, u) y0 = MaxPool <kernel_shape=[3,2], pads=[1,0,1,1]> (c)",
   ["N,3,H,W", W("32,3,1,1"), W("5,3,1,1")], BLOCKS, F32, _tol=64)
+# Channels joined in halves of blocks; the last part may end anywhere.
+for parts in [(24, 8, 24), (8, 40, 5), (24, 24, 20), (40, 13)]:
+    joined = " ".join(f"t{i} = Conv(x0, x{i + 1})" for i in range(len(parts)))
+    names = ", ".join(f"t{i}" for i in range(len(parts)))
+    R(f"{joined} c = Concat <axis=1> ({names}) u = Relu(c) y0 = Conv <pads=[1,1,1,1]> (u, x{len(parts) + 1})",
+      ["N,3,H,W", *(W(f"{part},3,1,1") for part in parts), W(f"9,{sum(parts)},3,3")], BLOCKS, F32, _tol=128)
 # Depthwise on an image without its border: windows cut off on either side, wider than the image, and outside of it.
 for kernel, strides, pads in [("3,3", [1, 1], [1, 1, 1, 1]), ("5,5", [2, 2], [2, 2, 2, 2]), ("3,5", [2, 3], [0, 3, 2, 1]),
                               ("5,3", [1, 2], [7, 0, 1, 4]), ("7,9", [1, 1], [6, 8, 6, 8]), ("2,2", [1, 1], [0, 0, 1, 0])]:

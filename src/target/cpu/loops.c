@@ -284,11 +284,13 @@ static bool output_moves_along_reduction(const o3_nest_t *nest) {
 }
 
 /* Whether the inner dim is as short as a vector of 16, so that a reduction around it need not go through
- * memory: the lanes of channel-blocked images. */
+ * memory: the lanes of channel-blocked images. Half of that is a vector with nothing around it, too: of loops
+ * so short LLVM makes one over the pixels, with gathers. */
 static bool fits_registers(const loops_t *self) {
   enum { LANES = 16 };
   const o3_nest_t *nest = self->nest;
-  bool fits = !self->frame && self->tiled < 0 && self->num_reduced && nest->sizes[self->inner] == LANES &&
+  bool fits = !self->frame && self->tiled < 0 &&
+              nest->sizes[self->inner] == (self->num_reduced ? LANES : LANES / 2) &&
               nest->num_operands == nest->num_inputs + 1 && o3_vector_body_fits(nest);
   for (int i = 0; i < nest->num_operands && fits; ++i) {
     const o3_nest_operand_t *operand = &nest->operands[i];
@@ -318,7 +320,8 @@ static o3_status_t build_inside(loops_t *self, o3_builder_t *b, const MlirValue 
     return build_spans(b, self, 0);
   }
   load_outs(self, b, outs);
-  O3_TRY(build_carried(b, self, 0, outs));
+  bool is_vector = self->lanes && !self->num_reduced;
+  O3_TRY(is_vector ? build_iteration(self, b, outs) : build_carried(b, self, 0, outs));
   store_outs(self, b, outs);
   return NULL;
 }

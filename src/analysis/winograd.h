@@ -34,8 +34,9 @@ typedef struct o3_winograd_layer {
 int64_t o3_winograd_model_bytes(MlirOperation op);
 
 typedef struct o3_winograd_choice {
-  int tile;    /* 0: the direct convolution is faster */
-  double gain; /* time of the direct convolution over that of this one; at least 1 */
+  int tile;           /* 0: the direct convolution is faster */
+  double gain;        /* time of the direct convolution over that of this one; at least 1 */
+  double likely_gain; /* the same without the care that |gain| is estimated with: what others have to beat */
   char reason[O3_WINOGRAD_REASON];
 } o3_winograd_choice_t;
 

@@ -19,6 +19,10 @@
 
 #include "analysis/winograd.h"
 
+/* Gains are estimated with care, for a direct convolution is never wrong: on large images they are as much
+ * larger. */
+#define MORE_ON_LARGE_IMAGES 1.2
+
 enum { LANES = 16, DIRECT_POINTS = 9 };
 /* Of what is known only at run time: networks halve an image as they double its channels, 64 of 56 x 56. */
 enum { ASSUMED_IMAGES = 1, ASSUMED_CHANNELS_BY_SIZE = 64 * 56 };
@@ -119,7 +123,7 @@ void o3_winograd_choose(const o3_winograd_layer_t *layer, const o3_machine_t *ma
                      (double)layer->outputs,
                      (double)layer->model_bytes,
                      layer->images >= 0 && layer->height >= 0 && layer->width >= 0};
-  *choice = (o3_winograd_choice_t){.tile = 0, .gain = 1};
+  *choice = (o3_winograd_choice_t){.tile = 0, .gain = 1, .likely_gain = 1};
   if (s.images * s.height * s.width <= 0) {
     snprintf(choice->reason, sizeof(choice->reason), "direct: there are no pixels");
     return;
@@ -135,6 +139,7 @@ void o3_winograd_choose(const o3_winograd_layer_t *layer, const o3_machine_t *ma
   if (best < direct) {
     choice->tile = nearest;
     choice->gain = direct / best;
+    choice->likely_gain = MORE_ON_LARGE_IMAGES * choice->gain;
     explain_winograd(&s, choice, direct / best);
   } else {
     explain_direct(&s, choice, nearest, best / direct);

@@ -24,9 +24,6 @@
 /* What the model predicts is not exact, nor are clocks: a gain below this is none. */
 #define MARGIN          0.9
 #define MEASURED_MARGIN 0.97
-/* The layout pass takes Winograd's way with care: on large images it is as much faster than it is expected to
- * be. */
-#define WINOGRAD_MORE 1.2
 /* Microseconds: of less, calling the kernel is the larger part. */
 #define LEAST_TIME 1.0
 
@@ -107,7 +104,7 @@ static double dense_gain(const o3_pass_env_t *env, MlirOperation op, const o3_sp
                                      .outputs = weight->outputs,
                                      .model_bytes = o3_winograd_model_bytes(op)};
   o3_winograd_choose(&layer, env->machine, &choice);
-  return choice.gain > 1 ? WINOGRAD_MORE * choice.gain : choice.gain;
+  return choice.likely_gain;
 }
 
 /* False when |op| is no product with f32 constant weights that the layout pass knows. */

@@ -5,6 +5,7 @@
 
 #include "bank_simulator.h"
 #include "ir/context.h"
+#include "schedule/gpu.h"
 #include "target/nvptx/gemm_kernel.h"
 #include "unit.h"
 
@@ -56,7 +57,7 @@ static void check_scheduled(MlirContext context, const o3_gemm_t *gemm, const o3
 
 static void check_text(MlirContext context, const o3_gemm_t *gemm, char **name) {
   assert_null(o3_gemm_refuse(gemm));
-  o3_gemm_schedule_t schedule = o3_gemm_schedule(gemm, MULTIPROCESSORS, SHARED_BYTES);
+  o3_gemm_schedule_t schedule = o3_gemm_schedule(gemm, o3_gpu_find("hopper"));
   check_scheduled(context, gemm, &schedule, name);
 }
 
@@ -113,7 +114,7 @@ static void test_short_products_alternate(void **state) {
   (void)state;
   for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); ++i) {
     o3_gemm_t gemm = product(CASES[i], true, O3_GPU_F16, O3_GPU_F16);
-    assert_int_equal(o3_gemm_schedule(&gemm, MULTIPROCESSORS, SHARED_BYTES).alternate, CASES[i][3]);
+    assert_int_equal(o3_gemm_schedule(&gemm, o3_gpu_find("hopper")).alternate, CASES[i][3]);
   }
 }
 
@@ -178,7 +179,7 @@ static void test_windows_have_corners(void **state) {
   (void)state;
   o3_gemm_window_t w = window(64, (int64_t[]){9, 8, 2}, 3, 2);
   o3_gemm_t gemm = convolution(&w, 64);
-  o3_gemm_schedule_t schedule = o3_gemm_schedule(&gemm, MULTIPROCESSORS, SHARED_BYTES);
+  o3_gemm_schedule_t schedule = o3_gemm_schedule(&gemm, o3_gpu_find("hopper"));
   assert_ok(o3_gemm_build(&gemm, &schedule, MULTIPROCESSORS, &kernel));
   const o3_gpu_tensor_map_t *map = &kernel.arguments[0].map;
   assert_true(map->windows && !kernel.arguments[1].map.windows);

@@ -76,8 +76,10 @@ int64_t o3_gemm_batches(const o3_gemm_t *gemm);
 int o3_gemm_tile_rows(const o3_gemm_schedule_t *schedule);
 int o3_gemm_shared_bytes(const o3_gemm_schedule_t *schedule);
 
-/* The schedule for a card of |multiprocessors| with |shared_bytes| a block. */
-o3_gemm_schedule_t o3_gemm_schedule(const o3_gemm_t *gemm, int multiprocessors, int shared_bytes);
+/* The schedule for a card (schedule/gpu.h): by its multiprocessors, tensor cores, shared memory and clusters.
+ * No columns: the stages of no tile fit. */
+struct o3_gpu;
+o3_gemm_schedule_t o3_gemm_schedule(const o3_gemm_t *gemm, const struct o3_gpu *gpu);
 
 /* Why there is no such kernel on a card with |shared_bytes| a block; NULL when there is. Static text. */
 const char *o3_gemm_refuse_schedule(const o3_gemm_t *gemm, const o3_gemm_schedule_t *schedule,

@@ -1,5 +1,6 @@
 /* Which tile a product gets: the cost of each is estimated from waves of blocks and the rate at which a
  * multiprocessor multiplies a tile of that width, and the cheapest is taken. */
+#include "schedule/gpu.h"
 #include "target/nvptx/gemm_writer.h"
 
 static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -54,17 +55,20 @@ static int64_t count_blocks(const o3_gemm_t *g, const o3_gemm_schedule_t *s) {
 
 /* Microseconds, as fitted to 200 products of BERT and ResNet-50 with different tiles on an H200 (132
  * multiprocessors, median error 8 %): a start, then for each turn of the multiprocessors its start, the
- * epilogue, and steps of k at the rate of the tensor cores or of the copies, whichever is slower. Warpgroups
- * that alternate hide all epilogues but the last, at a lower rate; turns of
+ * epilogue, and steps of k at the rate of the tensor cores (of which 0.945 are reached) or of the copies,
+ * whichever is slower. Warpgroups that alternate hide all epilogues but the last, at a lower rate; turns of
  * others lose some of it, too, where tiles are narrower than 128 x 256, whose loads take WIDEST of the time
  * of the products. */
-static double cost(const o3_gemm_t *g, const o3_gemm_schedule_t *s, int multiprocessors) {
-  static const double START = 1.13, TURN = 0.44, STORE = 3.2e-3, MULTIPLY = 1.157e-3, LOAD = 9.4e-4,
+static double cost(const o3_gemm_t *g, const o3_gemm_schedule_t *s, const o3_gpu_t *gpu) {
+  static const double START = 1.13, TURN = 0.44, STORE = 3.2e-3, TENSOR_CORES = 0.945, LOAD = 9.4e-4,
                       STEP = 0.075, SHARE = 1.9, ALTERNATE = 1.12, WIDEST = 0.61, CONTEND = 0.35;
-  int64_t turns = ceil_div(count_blocks(g, s), multiprocessors);
+  int64_t turns = ceil_div(count_blocks(g, s), gpu->multiprocessors);
   int64_t blocks = ceil_div(o3_gemm_steps(g), s->split);
   int products = o3_gemm_tile_rows(s) / O3_GEMM_ROWS;
-  double multiply = MULTIPLY * products * s->columns, load = LOAD * (o3_gemm_tile_rows(s) + s->columns);
+  double flop =
+      2.0 * O3_GEMM_ROWS * O3_GEMM_BLOCK_K * products * s->columns; /* tf32: half of it at half the rate */
+  double multiply = flop * gpu->multiprocessors / (TENSOR_CORES * gpu->fp16_tflops * 1e6),
+         load = LOAD * (o3_gemm_tile_rows(s) + s->columns);
   double step = multiply > load ? multiply : load;
   if (turns > 1 && s->consumers > 1 && multiply > load && !s->alternate)
     step += CONTEND * (load - WIDEST * multiply);
@@ -112,12 +116,13 @@ const char *o3_gemm_refuse_schedule(const o3_gemm_t *g, const o3_gemm_schedule_t
 
 /* Sums are shared only where that fills multiprocessors that would have no tile, and few enough to be quick.
  */
-static bool allowed(const o3_gemm_t *g, const o3_gemm_schedule_t *s, int multiprocessors, int limit) {
+static bool allowed(const o3_gemm_t *g, const o3_gemm_schedule_t *s, const o3_gpu_t *gpu) {
+  if (s->split > gpu->cluster) return false;
   if (s->columns > 64 && s->columns - 64 >= g->n) return false;
   if (s->consumers > 1 && g->m <= O3_GEMM_ROWS) return false;
   if (s->alternate && ((s->columns != 128 && s->columns != 192) || g->element == O3_GPU_F32)) return false;
-  if (s->split > 1 && (s->columns > 64 || count_blocks(g, s) > multiprocessors)) return false;
-  return o3_gemm_refuse_schedule(g, s, limit) == NULL;
+  if (s->split > 1 && (s->columns > 64 || count_blocks(g, s) > gpu->multiprocessors)) return false;
+  return o3_gemm_refuse_schedule(g, s, (int)gpu->shared_per_block) == NULL;
 }
 
 /* Tiles to choose from: warpgroups, products of each, whether they alternate. */
@@ -148,13 +153,13 @@ static o3_gemm_schedule_t candidate(const o3_gemm_t *gemm, int limit, int number
   return s;
 }
 
-o3_gemm_schedule_t o3_gemm_schedule(const o3_gemm_t *gemm, int multiprocessors, int limit) {
+o3_gemm_schedule_t o3_gemm_schedule(const o3_gemm_t *gemm, const o3_gpu_t *gpu) {
   o3_gemm_schedule_t best = {0};
   double least = 0;
   for (int i = 0; i < NUM_COLUMNS * NUM_SHAPES * NUM_SPLITS; ++i) {
-    o3_gemm_schedule_t s = candidate(gemm, limit, i);
-    if (!allowed(gemm, &s, multiprocessors, limit)) continue;
-    double estimate = cost(gemm, &s, multiprocessors);
+    o3_gemm_schedule_t s = candidate(gemm, (int)gpu->shared_per_block, i);
+    if (!allowed(gemm, &s, gpu)) continue;
+    double estimate = cost(gemm, &s, gpu);
     if (best.columns && estimate >= least) continue;
     best = s, least = estimate;
   }

@@ -493,7 +493,7 @@ static o3_gemm_schedule_t choose_schedule(const reader_t *r) {
   enum { FIELDS = 8 };
   int64_t given[FIELDS];
   if (o3_op_ints(r->product->op, "o3.schedule", given, FIELDS) != FIELDS)
-    return o3_gemm_schedule(&r->gemm, r->site->multiprocessors, r->site->shared_bytes);
+    return o3_gemm_schedule(&r->gemm, r->site->gpu);
   return (o3_gemm_schedule_t){.consumers = (int)given[0],
                               .products = (int)given[1],
                               .columns = (int)given[2],

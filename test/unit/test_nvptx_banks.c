@@ -4,8 +4,9 @@
 
 #include "bank_simulator.h"
 #include "ir/context.h"
+#include "schedule/gpu.h"
 #include "target/nvptx/attention_kernel.h"
-#include "target/nvptx/gemm_kernel.h"
+#include "target/nvptx/gemv_kernel.h"
 #include "unit.h"
 
 enum { MULTIPROCESSORS = 132 };
@@ -116,6 +117,21 @@ static void test_products(void **state) {
   }
 }
 
+static void test_few_rows(void **state) {
+  static const int64_t SIZES[][3] = {
+      {1, 1000, 2048}, {1, 11008, 4096}, {8, 4096, 4096}, {3, 77, 130}, {1, 40000, 768}};
+  (void)state;
+  for (int i = 0; i < 5 * 4; ++i) {
+    const int64_t *size = SIZES[i / 4];
+    o3_gpu_kernel_t kernel;
+    o3_gemm_t gemm = product(size[0], size[1], size[2], i % 2, i / 2 % 2 ? O3_GPU_F32 : O3_GPU_F16);
+    o3_gemv_schedule_t schedule = o3_gemv_schedule(&gemm, o3_gpu_find("hopper"));
+    assert_ok(o3_gemv_build(&gemm, &schedule, true, &kernel));
+    assert_true(kernel.shared_bytes <= O3_GPU_PLAIN_SHARED);
+    assert_true(check_kernel(&kernel) > 0);
+  }
+}
+
 static void test_attention(void **state) {
   (void)state;
   for (int i = 0; i < 8; ++i) {
@@ -143,6 +159,7 @@ static void test_attention(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_conflicts_are_found),
-                                     cmocka_unit_test(test_products), cmocka_unit_test(test_attention)};
+                                     cmocka_unit_test(test_products), cmocka_unit_test(test_few_rows),
+                                     cmocka_unit_test(test_attention)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

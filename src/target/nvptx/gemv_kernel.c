@@ -46,6 +46,11 @@ static int block_columns(const o3_gemm_t *g, const o3_gemv_schedule_t *s) {
   return g->b_by_rows ? s->lanes * s->vector : s->warps / s->sharing * s->columns;
 }
 
+/* Sums of a block that each of the warps that share columns has, in whole turns of the banks. */
+static int group_sums(const o3_gemm_t *g, const o3_gemv_schedule_t *s) {
+  return (int)ceil_div(g->m * block_columns(g, s), WARP) * WARP;
+}
+
 static int count_sums(const writer_t *w) { return (int)w->g->m * thread_columns(w->g, w->s); }
 
 /* ---- Places ---- */
@@ -199,8 +204,12 @@ static int over_lanes(writer_t *w, int sum, int nearest) {
   return sum;
 }
 
+/* Where sum |index| is: a word is left out behind every 32, so that lanes that have 8 columns each write to
+ * different banks. */
 static int sum_address(writer_t *w, int index) {
-  return o3_kt_shared(w->t, w->shared, o3_kt_op_const(w->t, "muli", index, 4));
+  o3_kernel_text_t *t = w->t;
+  int padded = o3_kt_op(t, "addi", index, o3_kt_op_const(t, "shrui", index, 5));
+  return o3_kt_shared(t, w->shared, o3_kt_op_const(t, "muli", padded, 4));
 }
 
 static void leave_sums(writer_t *w) {
@@ -208,7 +217,7 @@ static void leave_sums(writer_t *w) {
   int lanes = w->g->b_by_rows ? w->s->lanes : 1, columns = thread_columns(w->g, w->s), sums[MAX_SUMS];
   int width = block_columns(w->g, w->s);
   for (int i = 0; i < count_sums(w); ++i) sums[i] = over_lanes(w, w->sums[i].init, lanes);
-  int base = o3_kt_op(t, "addi", o3_kt_op_const(t, "muli", w->group, w->g->m * width), w->own);
+  int base = o3_kt_op(t, "addi", o3_kt_op_const(t, "muli", w->group, group_sums(w->g, w->s)), w->own);
   o3_kt_if(t, o3_kt_cmp_const(t, "slt", w->lane, lanes));
   for (int i = 0; i < count_sums(w); ++i)
     o3_kt_line(t, "llvm.store %%v%d, %%v%d : f32, !llvm.ptr<3>", sums[i],
@@ -249,7 +258,7 @@ static void finish(writer_t *w, int index) {
   for (int i = 0; i < w->g->num_extras; ++i)
     extras.values[i][0] = load_scalar(w, 2 + i, w->g->extras[i].element, w->g->extras[i].strides, at);
   for (int i = 0; i < groups; ++i) {
-    int from = sum_address(w, o3_kt_op_const(t, "addi", index, i * w->g->m * width));
+    int from = sum_address(w, o3_kt_op_const(t, "addi", index, (int64_t)i * group_sums(w->g, w->s)));
     int part = o3_kt_value(t, "llvm.load %%v%d : !llvm.ptr<3> -> f32", from);
     sum = i ? o3_kt_value(t, "arith.addf %%v%d, %%v%d : f32", sum, part) : part;
   }
@@ -302,7 +311,8 @@ static void set_launch(const o3_gemm_t *g, const o3_gemv_schedule_t *s, o3_gpu_k
   kernel->grid[0] = (int)(ceil_div(g->n, width) * g->batch[0] * g->batch[1]);
   kernel->grid[1] = kernel->grid[2] = kernel->cluster = 1;
   kernel->block = s->warps * WARP;
-  kernel->shared_bytes = groups * (int)g->m * width * 4;
+  int sums = groups * group_sums(g, s);
+  kernel->shared_bytes = (sums + sums / 32) * 4;
   for (int i = 0; i < 3 + g->num_extras; ++i) o3_gpu_kernel_add_pointer(kernel, i);
 }
 

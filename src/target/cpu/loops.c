@@ -284,14 +284,15 @@ static bool output_moves_along_reduction(const o3_nest_t *nest) {
 }
 
 /* Whether the inner dim is as short as a vector of 16, so that a reduction around it need not go through
- * memory: the lanes of channel-blocked images. Half of that is a vector with nothing around it, too: of loops
- * so short LLVM makes one over the pixels, with gathers. */
+ * memory: the lanes of channel-blocked images. Half or a quarter of that is a vector with nothing around it,
+ * too: of loops so short LLVM makes one over the pixels, with gathers. */
 static bool fits_registers(const loops_t *self) {
   enum { LANES = 16 };
   const o3_nest_t *nest = self->nest;
-  bool fits = !self->frame && self->tiled < 0 &&
-              nest->sizes[self->inner] == (self->num_reduced ? LANES : LANES / 2) &&
-              nest->num_operands == nest->num_inputs + 1 && o3_vector_body_fits(nest);
+  int64_t size = nest->sizes[self->inner];
+  bool is_short = self->num_reduced ? size == LANES : size == LANES / 2 || size == LANES / 4;
+  bool fits = !self->frame && self->tiled < 0 && is_short && nest->num_operands == nest->num_inputs + 1 &&
+              o3_vector_body_fits(nest);
   for (int i = 0; i < nest->num_operands && fits; ++i) {
     const o3_nest_operand_t *operand = &nest->operands[i];
     int64_t step = 0;

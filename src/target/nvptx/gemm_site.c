@@ -329,7 +329,8 @@ static const char *read_result(reader_t *r, side_t *s) {
   return NULL;
 }
 
-/* What the kernel gives is rounded to half precision, whatever the types on the way. */
+/* What the kernel gives is rounded to half precision, whatever the types on the way; functions of half
+ * precision are also exact enough for sums of tf32. */
 static bool ends_in_half(const reader_t *r) {
   MlirOperation last = r->site->ops[r->site->num_ops - 1];
   o3_gpu_element_t element = O3_GPU_F32;
@@ -357,7 +358,7 @@ static const char *read_side(reader_t *r, MlirOperation op, bool before) {
   }
   if (!why) why = read_result(r, s);
   add_written(r, s->nest, number);
-  if (!why) why = o3_body_refuse(s->nest, ends_in_half(r));
+  if (!why) why = o3_body_refuse(s->nest, ends_in_half(r) || r->gemm.element == O3_GPU_TF32);
   ++*(before ? &r->num_before : &r->num_after);
   return why;
 }

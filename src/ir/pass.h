@@ -44,10 +44,11 @@ typedef struct o3_kernel_support {
    * and run in its kernel; their number, 0 when it is none. Epilogues of |output| are asked for as of
    * products. NULL: the target has no such kernel. */
   int (*winograd)(MlirOperation output, MlirOperation members[O3_KERNEL_MAX_CHAIN]);
-  bool channel_blocks;  /* whether products run on channels in blocks, which the layout pass makes */
-  bool channels_last;   /* whether convolutions in half precision do on channels last, which it makes too */
-  bool attention_parts; /* whether attention in half precision reads queries, keys and values that are parts
-                           of one value in place, as join-products makes them */
+  bool channel_blocks; /* whether products run on channels in blocks, which the layout pass makes */
+  bool channels_last;  /* whether convolutions in half precision do on channels last, which it makes too */
+  /* Whether attention in half precision, of heads so wide, reads queries, keys and values that are parts of
+   * one value in place, as join-products makes them. NULL: never. */
+  bool (*reads_attention_parts)(int64_t width);
   /* |mixed| is the product of the softmax of |scores|' rows, after the elementwise ops |sides| on them. NULL:
    * the target has no such kernel. */
   const char *(*refuse_attention)(MlirOperation scores, MlirOperation mixed, int num_sides,

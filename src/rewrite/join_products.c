@@ -1,9 +1,9 @@
 /* join-products: queries, keys and values of an attention are one product.
  *
- * Needs: a normalized module, --precision and a card whose kernel of attention reads through strides.
- * Guarantees: where softmax(q k^T ...) v has q, k and v made of one value by constant weights and biases of
- * equal shapes, split into heads and transposed, with no other reader on the way, one product makes all
- * three, and each is a part of its heads:
+ * Needs: a normalized module, --precision fp16 or bf16, and a card whose kernel of attention reads heads of
+ * that width through strides. Guarantees: where softmax(q k^T ...) v has q, k and v made of one value by
+ * constant weights and biases of equal shapes, split into heads and transposed, with no other reader on the
+ * way, one product makes all three, and each is a part of its heads:
  *
  *     %q = reshape(add(%bq, matmul(%x, %wq)))           %y = matmul(%x, concat(%wq, %wk, %wv))
  *     %k = reshape(add(%bk, matmul(%x, %wk)))     =>    %h = reshape(add(concat(%bq, %bk, %bv), %y))
@@ -43,7 +43,8 @@ static bool splits_heads(MlirOperation reshape) {
   MlirType from = mlirValueGetType(mlirOperationGetOperand(reshape, 0));
   MlirType to = mlirValueGetType(mlirOperationGetResult(reshape, 0));
   int rank = o3_type_rank(from);
-  bool same = o3_type_is_static(from) && o3_type_is_static(to) && o3_type_rank(to) == rank + 1 && rank >= 2;
+  bool same = o3_type_is_static(from) && o3_type_is_static(to) && o3_type_rank(to) == rank + 1 && rank >= 2 &&
+              rank <= 3;
   for (int i = 0; same && i < rank - 1; ++i) same = o3_type_dim(from, i) == o3_type_dim(to, i);
   return same;
 }
@@ -167,6 +168,12 @@ static void join(const source_t sources[SOURCES]) {
   }
 }
 
+/* Of a head. */
+static int64_t width_of(const source_t *s) {
+  MlirType heads = mlirValueGetType(mlirOperationGetResult(s->heads, 0));
+  return o3_type_dim(heads, o3_type_rank(heads) - 1);
+}
+
 static bool are_apart(const source_t sources[SOURCES]) {
   bool apart = true;
   for (int i = 0; i < SOURCES; ++i) {
@@ -184,11 +191,14 @@ static o3_status_t collect_softmax(MlirOperation op, void *context) {
 
 o3_status_t o3_rewrite_join_products(o3_pass_env_t *env, MlirModule module) {
   o3_ptr_vec_t ops = o3_ptr_vec(env->arena);
-  if (env->precision == O3_PRECISION_FP32 || !env->machine->kernels->attention_parts) return NULL;
+  bool (*reads)(int64_t width) = env->machine->kernels->reads_attention_parts;
+  bool half = env->precision == O3_PRECISION_FP16 || env->precision == O3_PRECISION_BF16;
+  if (!half || !reads) return NULL;
   O3_TRY(o3_walk(mlirModuleGetOperation(module), collect_softmax, &ops));
   for (size_t i = 0; i < ops.count; ++i) {
     source_t sources[SOURCES];
-    if (read_sources((MlirOperation){ops.items[i]}, sources) && are_apart(sources)) join(sources);
+    bool joins = read_sources((MlirOperation){ops.items[i]}, sources) && are_apart(sources);
+    if (joins && reads(width_of(&sources[0]))) join(sources);
   }
   return NULL;
 }

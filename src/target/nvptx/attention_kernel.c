@@ -513,9 +513,11 @@ static int64_t last_place(const o3_gpu_attention_t *a, const int64_t strides[3])
   return (a->batch - 1) * strides[0] + (a->heads - 1) * strides[1] + (a->rows - 1) * strides[2];
 }
 
+bool o3_gpu_attention_has_width(int64_t width) { return width == 64 || width == 128; }
+
 const char *o3_gpu_attention_refuse(const o3_gpu_attention_t *a) {
   if (a->element == O3_GPU_F32) return "the warpgroup product takes f16 and bf16";
-  if (a->width != 64 && a->width != 128) return "a head is neither 64 nor 128 wide";
+  if (!o3_gpu_attention_has_width(a->width)) return "a head is neither 64 nor 128 wide";
   if (a->batch < 1 || a->heads < 1 || a->rows < 1 || a->columns < 1) return "a size is zero";
   if (a->kv_heads < 1 || a->heads % a->kv_heads) return "the heads of Q are no multiple of those of K and V";
   if (a->causal && a->rows != a->columns) return "causal attention has as many rows as columns";

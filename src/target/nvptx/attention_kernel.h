@@ -27,6 +27,9 @@ typedef struct o3_attention {
   int64_t mask_strides[3];
 } o3_gpu_attention_t;
 
+/* Whether there is a kernel for heads so wide. */
+bool o3_gpu_attention_has_width(int64_t width);
+
 /* Why the family does not take it; NULL when it does. Static text. */
 const char *o3_gpu_attention_refuse(const o3_gpu_attention_t *attention);
 

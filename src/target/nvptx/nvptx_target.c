@@ -5,6 +5,7 @@
 
 #include "runtime/compiled.h"
 #include "schedule/gpu.h"
+#include "target/nvptx/attention_kernel.h"
 #include "target/nvptx/attention_site.h"
 #include "target/nvptx/gemm_site.h"
 #include "target/nvptx/generic.h"
@@ -61,7 +62,7 @@ static const o3_kernel_support_t KERNELS = {.refuse_contraction = refuse_product
 
 /* Cards whose warpgroups multiply. */
 static const o3_kernel_support_t WARPGROUP_KERNELS = {.channels_last = true,
-                                                      .attention_parts = true,
+                                                      .reads_attention_parts = o3_gpu_attention_has_width,
                                                       .refuse_contraction = refuse_product,
                                                       .refuse_epilogue = refuse_epilogue,
                                                       .refuse_attention_ops = refuse_attention,

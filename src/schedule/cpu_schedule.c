@@ -100,6 +100,11 @@ o3_schedule_attention_t o3_schedule_attention(const o3_machine_t *machine, int64
 
 /* ---- Blocks of lanes ---- */
 
+/* Of one turn of the innermost sum: neighbouring pixels. */
+static bool shares_inputs(const o3_schedule_blocks_t *p, const o3_schedule_tiles_t *s) {
+  return p->pixel_turns > 0 && p->pixel_turns < s->unroll;
+}
+
 /* With 32 registers. Long runs take many pixels of one block, whose operands come straight from memory; a run
  * that would leave few pixels, or two unequal halves, takes two blocks. Rows of a matrix lie far apart and
  * may share a set of the cache: few of them, and three blocks. Pixels that share their inputs leave registers
@@ -107,7 +112,7 @@ o3_schedule_attention_t o3_schedule_attention(const o3_machine_t *machine, int64
 static void choose_wide_tile(const o3_schedule_blocks_t *p, o3_schedule_tiles_t *s) {
   enum { ALL = 32, REGISTERS = 28, TWO_BLOCKS = 13, THREE_BLOCKS = 8 };
   bool is_short = p->run >= 0 && (p->run < TWO_BLOCKS || (p->run > REGISTERS && p->run < 2 * REGISTERS));
-  bool shares = p->pixel_turns > 0 && p->pixel_turns < s->unroll;
+  bool shares = shares_inputs(p, s);
   s->pixels = shares ? least(REGISTERS, ALL - 1 - s->unroll) : REGISTERS;
   if (p->is_row || shares) return;
   if (p->is_matrix && p->blocks >= 3) {
@@ -195,7 +200,8 @@ o3_schedule_tiles_t o3_schedule_tiles(const o3_machine_t *machine, const o3_sche
   bool wide = machine->vector_registers >= 32;
   int64_t lanes = least(machine->vector_bytes / (int64_t)sizeof(float), LANES);
   o3_schedule_tiles_t s = {.lanes = lanes, .blocks = 1, .unroll = choose_unroll(product)};
-  s.pixels = wide ? 14 : lanes == LANES / 2 ? 6 : 2;
+  bool holds_weights = shares_inputs(product, &s) && s.unroll <= 3; /* of all turns */
+  s.pixels = wide ? 14 : lanes == LANES / 2 ? holds_weights ? 4 : 6 : 2;
   if (product->entry_lanes)
     choose_sparse_tile(machine, product, &s);
   else if (wide && !product->is_lanewise)

@@ -213,7 +213,8 @@ static MlirValue join(halves_t *h, int axis, int count, const MlirValue *values)
 static MlirValue build_block(halves_t *h, int i) {
   int64_t block = h->at[i] / 2, lane = h->at[i] % 2 * HALF;
   bool has_next = i + 1 < h->count;
-  bool whole = has_next && mlirValueEqual(h->parts[i], h->parts[i + 1]) && lane == 0;
+  bool whole =
+      lane == 0 && has_next && mlirValueEqual(h->parts[i], h->parts[i + 1]) && h->at[i + 1] == h->at[i] + 1;
   if (whole) return cut_lanes(h->self, h->parts[i], block, 0, O3_LAYOUT_LANES);
   MlirValue halves[2] = {cut_lanes(h->self, h->parts[i], block, lane, HALF)};
   if (!has_next) return o3_layout_pad(h->self, halves[0], 4, HALF, 0);

@@ -128,6 +128,9 @@ for parts in [(24, 8, 24), (8, 40, 5), (24, 24, 20), (40, 13)]:
     names = ", ".join(f"t{i}" for i in range(len(parts)))
     R(f"{joined} c = Concat <axis=1> ({names}) u = Relu(c) y0 = Conv <pads=[1,1,1,1]> (u, x{len(parts) + 1})",
       ["N,3,H,W", *(W(f"{part},3,1,1") for part in parts), W(f"9,{sum(parts)},3,3")], BLOCKS, F32, _tol=128)
+# One image several times: the half that follows another half of it need not be the next one.
+R("t = Conv(x0, x1) c = Concat <axis=1> (t, t, t) u = Relu(c) y0 = Conv <pads=[1,1,1,1]> (u, x2)",
+  ["N,3,H,W", W("24,3,1,1"), W("9,72,3,3")], BLOCKS, F32, _tol=128)
 # Depthwise on an image without its border: windows cut off on either side, wider than the image, and outside of it.
 for kernel, strides, pads in [("3,3", [1, 1], [1, 1, 1, 1]), ("5,5", [2, 2], [2, 2, 2, 2]), ("3,5", [2, 3], [0, 3, 2, 1]),
                               ("5,3", [1, 2], [7, 0, 1, 4]), ("7,9", [1, 1], [6, 8, 6, 8]), ("2,2", [1, 1], [0, 0, 1, 0])]:

@@ -106,7 +106,23 @@ static void row_major(MlirType type, int64_t strides[3]) {
   strides[0] = strides[1] * o3_type_dim(type, 1);
 }
 
-static o3_status_t make_attention(MlirOperation func, const int64_t flags[2], o3_gpu_kernel_t *kernel) {
+static void read_schedule(MlirOperation func, o3_gpu_attention_t *a) {
+  int64_t n[9];
+  o3_gpu_attention_schedule(a);
+  if (o3_op_ints(func, "o3.schedule", n, 9) != 9) return;
+  a->schedule = (o3_attention_schedule_t){.consumers = (int)n[0],
+                                          .columns = (int)n[1],
+                                          .stages = (int)n[2],
+                                          .queries = (int)n[3],
+                                          .resident = (int)n[4],
+                                          .persistent = n[5] != 0,
+                                          .ordered = n[6] != 0,
+                                          .rescale = (o3_attention_rescale_t)n[7],
+                                          .polynomial = (int)n[8]};
+}
+
+static o3_status_t make_attention(const job_t *job, MlirOperation func, const int64_t flags[2],
+                                  o3_gpu_kernel_t *kernel) {
   MlirValue q = mlirBlockGetArgument(o3_func_body(func), 0);
   MlirType rows = mlirValueGetType(q);
   MlirType columns = mlirValueGetType(mlirBlockGetArgument(o3_func_body(func), 1));
@@ -118,6 +134,7 @@ static o3_status_t make_attention(MlirOperation func, const int64_t flags[2], o3
                           .width = (int)o3_type_dim(rows, 3),
                           .causal = flags[0] != 0,
                           .masked = flags[1] != 0,
+                          .multiprocessors = job->gpu->multiprocessors,
                           .mask_factor = 1,
                           .mask_strides = {o3_type_dim(columns, 2), 0, 0}};
   a.scale = 1.0 / sqrt((double)a.width);
@@ -127,6 +144,7 @@ static o3_status_t make_attention(MlirOperation func, const int64_t flags[2], o3
   row_major(rows, a.o_strides);
   row_major(columns, a.k_strides);
   row_major(columns, a.v_strides);
+  read_schedule(func, &a);
   const char *why = o3_gpu_attention_refuse(&a);
   return why ? o3_status_create(O3_STATUS_UNSUPPORTED, "attention: %s", why)
              : o3_gpu_attention_build(&a, kernel);
@@ -134,7 +152,7 @@ static o3_status_t make_attention(MlirOperation func, const int64_t flags[2], o3
 
 static o3_status_t make_kernel(const job_t *job, MlirOperation func, o3_gpu_kernel_t *kernel) {
   int64_t flags[2];
-  if (o3_op_ints(func, "o3.attention", flags, 2) == 2) return make_attention(func, flags, kernel);
+  if (o3_op_ints(func, "o3.attention", flags, 2) == 2) return make_attention(job, func, flags, kernel);
   MlirOperation ops[MAX_OPS], op = mlirBlockGetFirstOperation(o3_func_body(func));
   MlirValue arguments[MAX_ARGUMENTS];
   o3_kernel_site_t site = {.arena = job->arena,

@@ -375,12 +375,15 @@ def softmax(rows, columns, kind="f16", masked=0):
 
 # ---- Attention ----
 
-def attention(batch, heads, kv_heads, rows, columns, width, causal=False, masked=False, kind="f16"):
+def attention(batch, heads, kv_heads, rows, columns, width, causal=False, masked=False, kind="f16", schedule=None):
+    """schedule: the members of o3_attention_schedule_t in order; None lets the family choose."""
     kv = ([batch, kv_heads, columns, width], kind)
     arguments = [([batch, heads, rows, width], kind), kv, kv] + ([([batch, columns], kind)] if masked else [])
     arguments.append(([batch, heads, rows, width], kind))
     name = (f"attention_{kind}_{batch}_{heads}_{kv_heads}_{rows}x{columns}x{width}"
             f"{'_causal' if causal else ''}{'_masked' if masked else ''}")
+    if schedule:
+        name += "_s" + "_".join(map(str, schedule))
 
     def reference(torch, q, k, v, *mask):
         k, v = k.repeat_interleave(heads // kv_heads, 1), v.repeat_interleave(heads // kv_heads, 1)
@@ -392,7 +395,8 @@ def attention(batch, heads, kv_heads, rows, columns, width, causal=False, masked
             scores = scores.masked_fill(above, float("-inf"))
         return scores.softmax(-1) @ v
 
-    text = function(name, arguments, "", f" attributes {{o3.attention = array<i64: {int(causal)}, {int(masked)}>}}")
+    chosen = f", o3.schedule = array<i64: {', '.join(map(str, schedule))}>" if schedule else ""
+    text = function(name, arguments, "", f" attributes {{o3.attention = array<i64: {int(causal)}, {int(masked)}>{chosen}}}")
     return Case(name, text, arguments, reference, 3e-3 if kind == "f16" else 1e-2, "attention",
                 (batch, heads, rows, width, causal))
 

@@ -146,12 +146,14 @@ static void test_attention(void **state) {
                             .columns = rows,
                             .width = (int)width,
                             .scale = 0.125,
-                            .causal = i / 4 == 1};
+                            .causal = i / 4 == 1,
+                            .multiprocessors = MULTIPROCESSORS};
     memcpy(a.q_strides, strides, sizeof(strides));
     memcpy(a.k_strides, strides, sizeof(strides));
     memcpy(a.v_strides, strides, sizeof(strides));
     memcpy(a.o_strides, strides, sizeof(strides));
     assert_null(o3_gpu_attention_refuse(&a));
+    o3_gpu_attention_schedule(&a);
     assert_ok(o3_gpu_attention_build(&a, &kernel));
     check_kernel(&kernel);
   }

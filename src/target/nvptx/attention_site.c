@@ -510,6 +510,8 @@ o3_status_t o3_attention_make(const o3_kernel_site_t *site, o3_gpu_kernel_t *ker
   O3_TRY_ALLOC(r);
   *why_not = read_all(r);
   if (*why_not) return NULL;
+  r->a.multiprocessors = site->multiprocessors;
+  o3_gpu_attention_schedule(&r->a);
   O3_TRY(o3_gpu_attention_build(&r->a, kernel));
   number_arguments(r, kernel);
   return NULL;

@@ -13,24 +13,32 @@ typedef struct folder {
 
 /* ---- Transpositions ---- */
 
-static bool is_permutation(MlirAffineMap map, int loops) {
-  if ((int)mlirAffineMapGetNumResults(map) != loops) return false;
-  for (int i = 0; i < loops; ++i) {
+/* Each position is a loop of its own. */
+static bool is_injective(MlirAffineMap map) {
+  int count = (int)mlirAffineMapGetNumResults(map);
+  for (int i = 0; i < count; ++i) {
     int loop = o3_dep_loop(map, i);
     if (loop < 0 || o3_dep_position(map, loop) != i) return false;
   }
   return true;
 }
 
-/* A copy in another order of dimensions. */
-static bool read_transposition(MlirOperation op, o3_dep_generic_t *copy) {
+static bool is_permutation(MlirAffineMap map, int loops) {
+  return (int)mlirAffineMapGetNumResults(map) == loops && is_injective(map);
+}
+
+/* A copy in another order of dimensions, perhaps with further ones along which it repeats. */
+static bool read_copy(MlirOperation op, o3_dep_generic_t *copy) {
   if (mlirOperationIsNull(op) || !o3_dep_generic_read(op, copy)) return false;
   if (copy->num_inputs != 1 || o3_dep_generic_kind(copy) != O3_DEP_MAP) return false;
   MlirOperation first = mlirBlockGetFirstOperation(copy->body);
   bool copies = mlirOperationEqual(first, mlirBlockGetTerminator(copy->body)) &&
                 mlirValueEqual(mlirOperationGetOperand(first, 0), mlirBlockGetArgument(copy->body, 0));
-  return copies && is_permutation(copy->maps[0], copy->num_dims) &&
-         is_permutation(o3_dep_result_map(copy), copy->num_dims);
+  return copies && is_injective(copy->maps[0]) && is_permutation(o3_dep_result_map(copy), copy->num_dims);
+}
+
+static bool read_transposition(MlirOperation op, o3_dep_generic_t *copy) {
+  return read_copy(op, copy) && is_permutation(copy->maps[0], copy->num_dims);
 }
 
 static MlirAffineMap compose(MlirAffineMap outer, MlirAffineMap inner, MlirContext context) {
@@ -114,7 +122,7 @@ static o3_status_t read_through(const folder_t *self, MlirOperation *op, int inp
   MlirContext context = mlirOperationGetContext(*op);
   MlirOperation def = o3_value_def(mlirOperationGetOperand(*op, input)), built;
   *folded = false;
-  if (!o3_dep_generic_read(*op, &product) || !read_transposition(def, &copy)) return NULL;
+  if (!o3_dep_generic_read(*op, &product) || !read_copy(def, &copy)) return NULL;
   MlirAffineMap loops = loops_of(o3_dep_result_map(&copy), product.maps[input], context);
   MlirAffineMap map = compose(copy.maps[0], loops, context);
   if (!stays_contiguous(&product, input, map)) return NULL;

@@ -10,6 +10,7 @@
 #include "fuse/chain.h"
 #include "fuse/fold_transposes.h"
 #include "fuse/group.h"
+#include "fuse/mark_causal.h"
 #include "fuse/move_collapse.h"
 #include "fuse/move_reshapes.h"
 #include "fuse/outline_kernel.h"
@@ -63,6 +64,7 @@ o3_status_t o3_fuse(o3_pass_env_t *env, MlirModule module) {
   if (!status) status = o3_ir_run_pipeline(module, "builtin.module(canonicalize,cse)");
   if (!status) status = o3_fuse_fold_transposes(scratch, body, env->machine);
   if (!status) status = o3_ir_run_pipeline(module, "builtin.module(canonicalize,cse)");
+  if (!status) o3_fuse_mark_causal(body);
   fuser_t self = {env, scratch, module, 0};
   if (!status) status = fuse_block(&self, body);
   if (!status) status = o3_walk(o3_module_func(module, "main"), fuse_nested, &self);

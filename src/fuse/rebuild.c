@@ -1,5 +1,7 @@
 #include "fuse/rebuild.h"
 
+#include "fuse/mark_causal.h"
+
 #include <string.h>
 
 int o3_rebuild_input(o3_rebuild_t *rebuild, MlirValue value, MlirAffineMap map) {
@@ -127,11 +129,12 @@ MlirOperation o3_rebuild_build(o3_rebuild_t *rebuild, MlirValue result, MlirAttr
       .operands = rebuild->inputs,
       .num_results = 1,
       .results = &type,
-      .num_attrs = 4,
+      .num_attrs = 5,
       .attrs = (o3_attr_t[]){{"indexing_maps", mlirArrayAttrGet(context, count + 1, maps)},
                              {"iterator_types", iterator_types},
                              {"operandSegmentSizes", mlirDenseI32ArrayGet(context, 2, segments)},
-                             {"o3.kernel", o3_op_attr(like, "o3.kernel")}},
+                             {"o3.kernel", o3_op_attr(like, "o3.kernel")},
+                             {O3_UP_TO_DIAGONAL, o3_op_attr(like, O3_UP_TO_DIAGONAL)}},
       .num_regions = 1,
       .regions = &region};
   return o3_build(&b, &spec);

@@ -68,6 +68,16 @@ MlirValue o3_nz_grouped_product(o3_nz_t *nz, MlirValue a, MlirValue b) {
   return o3_nz_matmul(nz, a, o3_nz_unsqueeze(nz, b, 1, (int64_t[]){2}));
 }
 
+/* Keys are transposed beside the product, which may then read them through their order of dimensions. */
+MlirValue o3_nz_grouped_scores(o3_nz_t *nz, MlirValue q, MlirValue k) {
+  int64_t groups = o3_nz_static_dim(nz, k, 1, "the number of heads");
+  int64_t heads = o3_nz_static_dim(nz, q, 1, "the number of heads");
+  if (o3_nz_failed(nz)) return (MlirValue){0};
+  if (heads == groups) return o3_nz_matmul(nz, q, o3_nz_transpose(nz, k, (int64_t[]){0, 1, 3, 2}));
+  k = o3_nz_transpose(nz, o3_nz_unsqueeze(nz, k, 1, (int64_t[]){2}), (int64_t[]){0, 1, 2, 4, 3});
+  return o3_nz_matmul(nz, o3_nz_group_heads(nz, q, groups), k);
+}
+
 MlirValue o3_nz_grouped_matmul(o3_nz_t *nz, MlirValue a, MlirValue b) {
   return o3_nz_ungroup_heads(nz, o3_nz_grouped_product(nz, a, b));
 }

@@ -61,8 +61,7 @@ static o3_status_t read_past(o3_nz_t *nz, attention_t *a) {
 static MlirValue product_of(o3_nz_t *nz, const attention_t *a) {
   double scale = o3_nz_attention_scale(nz, a->node, "scale", a->q);
   MlirValue q = o3_nz_mul_number(nz, o3_nz_cast(nz, a->q, a->compute), scale);
-  MlirValue k = o3_nz_transpose(nz, o3_nz_cast(nz, a->k, a->compute), (int64_t[]){0, 1, 3, 2});
-  return o3_nz_grouped_product(nz, q, k);
+  return o3_nz_grouped_scores(nz, q, o3_nz_cast(nz, a->k, a->compute));
 }
 
 /* Scores keep the groups of heads as a dimension, so that they go from product to product as they are, unless

@@ -24,16 +24,20 @@ CASES = [(2, 3, 127, 129, 64, "none", "fp16"), (3, 2, 130, 257, 128, "none", "bf
          (2, 2, 1, 513, 64, "keys", "fp16"), (1, 2, 70, 2, 128, "full", "fp16"), (2, 3, 64, 640, 64, "full", "bf16")]
 # These have queries, keys and values of one input, by constant weights and biases, as a layer of BERT has them.
 JOINED = [(2, 3, 127, 127, 64, "keys", "fp16"), (1, 2, 40, 40, 128, "none", "bf16")]
+# The Attention op: batch, heads, heads of K and V, rows, columns, width, mask, precision
+OPS = [(2, 4, 2, 257, 257, 64, "up_to_diagonal", "fp16"), (1, 6, 2, 130, 190, 128, "shown", "bf16"),
+       (3, 4, 1, 70, 300, 64, "none", "fp16"), (2, 2, 2, 300, 300, 128, "up_to_diagonal", "fp16"),
+       (2, 8, 2, 1, 513, 64, "shown", "fp16"), (9, 16, 4, 330, 330, 64, "up_to_diagonal", "fp16")]
 TOLERANCES = {"fp16": 3e-3, "bf16": 2e-2}
 
 
 def all_cases():
     """Cases, and whether they are joined."""
-    return [(case, False) for case in CASES] + [(case, True) for case in JOINED]
+    return [(case, False) for case in CASES] + [(case, True) for case in JOINED] + [(case, False) for case in OPS]
 
 
 def name_of(case, joined):
-    return f"attention_{'joined_' if joined else ''}" + "_".join(map(str, case))
+    return f"{'op' if case in OPS else 'attention'}_{'joined_' if joined else ''}" + "_".join(map(str, case))
 
 
 def half_of(precision):
@@ -88,6 +92,45 @@ def model_of(case, joined):
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 
+def op_model(case):
+    """[batch, heads, rows or columns, width]; the first dimension of a mask is that of rows."""
+    from onnx import TensorProto, helper
+
+    batch, heads, kv_heads, rows, columns, width, mask, _ = case
+    shapes = {"q": [batch, heads, rows, width], "k": [batch, kv_heads, columns, width], "v": [batch, kv_heads, columns, width]}
+    inputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in shapes.items()]
+    if mask == "shown":
+        inputs.append(helper.make_tensor_value_info("mask", TensorProto.BOOL, [rows, columns]))
+    node = helper.make_node("Attention", [i.name for i in inputs], ["y"], name="attention",
+                            is_causal=int(mask == "up_to_diagonal"))
+    graph = helper.make_graph([node], "attention", inputs,
+                              [helper.make_tensor_value_info("y", TensorProto.FLOAT, [batch, heads, rows, width])])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 23)], ir_version=10)
+
+
+def op_inputs(case, rng):
+    import ml_dtypes
+
+    batch, heads, kv_heads, rows, columns, width, mask, precision = case
+    half = np.float16 if precision == "fp16" else ml_dtypes.bfloat16
+    arrays = [rng.standard_normal((batch, count, size, width)).astype(half).astype(np.float32)
+              for count, size in ((heads, rows), (kv_heads, columns), (kv_heads, columns))]
+    if mask == "shown":  # each row sees something
+        arrays.append(rng.random((rows, columns)) < 0.7)
+        arrays[-1][:, 0] = True
+    return arrays
+
+
+def op_reference(case, q, k, v, mask=True):
+    heads, kv_heads, rows, columns, width = case[1:6]
+    k, v = (np.repeat(x.astype(np.float64), heads // kv_heads, 1) for x in (k, v))
+    if case[6] == "up_to_diagonal":
+        mask = np.tri(rows, columns, dtype=bool)
+    scores = np.where(mask, q.astype(np.float64) @ k.transpose(0, 1, 3, 2) / width**0.5, -np.inf)
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    return weights / weights.sum(-1, keepdims=True) @ v
+
+
 def inputs_of(case, joined, rng):
     """Halves as float32. Of the keys' masks one batch is masked as a whole: its probabilities are equal."""
     batch, heads, rows, columns, width, mask, precision = case
@@ -122,7 +165,7 @@ def pack(folder, target):
     os.makedirs(folder, exist_ok=True)
     for case, joined in all_cases():
         path = os.path.join(folder, name_of(case, joined))
-        onnx.save(model_of(case, joined), f"{path}.onnx")
+        onnx.save(op_model(case) if case in OPS else model_of(case, joined), f"{path}.onnx")
         o3_model.compile_model(f"{path}.onnx", f"{path}.so", 3, ("--target", target, "--precision", case[-1]))
         os.remove(f"{path}.onnx")
         with open(f"{path}.so", "rb") as file:
@@ -137,8 +180,9 @@ def run(folder):
     print(f"seed {seed}")
     passed = failed = 0
     for case, joined in all_cases():
-        arrays = inputs_of(case, joined, np.random.default_rng(seed))
-        expected = reference(case, joined, *arrays)
+        rng = np.random.default_rng(seed)
+        arrays = op_inputs(case, rng) if case in OPS else inputs_of(case, joined, rng)
+        expected = op_reference(case, *arrays) if case in OPS else reference(case, joined, *arrays)
         session = o3_model.Model(os.path.join(folder, name_of(case, joined) + ".so")).session()
         error = 0.0
         for _ in range(3):

@@ -1,22 +1,29 @@
 /* Two products; what is done with the scores between the first one and its softmax is a linear function of a
  * score and of one mask, found by walking the bodies with a, b, c of a * score + b * mask + c (c changes no
  * softmax); behind the second one the result is rounded, and perhaps written in another order, which becomes
- * strides. Loops are known by the positions of the scores' dimensions, which both products name. */
+ * strides. Loops are known by the positions of the scores' dimensions, which both products name. Heads that
+ * share keys and values are two loops, of groups and of their members, which K and V do not have. */
 #include "target/nvptx/attention_site.h"
 
+#include <math.h>
 #include <string.h>
 
+#include "fuse/mark_causal.h"
 #include "target/cpu/nest.h"
 #include "target/nvptx/attention_kernel.h"
 #include "target/nvptx/gemm_site.h"
 
 /* Positions of the scores. */
-enum { BATCH, HEAD, ROW, COLUMN, POSITIONS };
+enum { BATCH, HEAD, MEMBER, ROW, COLUMN, POSITIONS };
 enum { NO_ARGUMENT = -1, MAX_BODY = 32 };
+#define HIDDEN (-1e30) /* scores of so little have no probability beside others */
 
 /* Of a score and the mask. */
 typedef struct linear {
   double score, mask, constant;
+  bool boolean, causal;    /* it is a mask of i1, and which one */
+  bool selected, of_false; /* |hidden| took the place of scores where the mask is true, or false */
+  double hidden;
 } linear_t;
 
 typedef struct reader {
@@ -25,6 +32,7 @@ typedef struct reader {
   const o3_nest_operand_t *q, *k, *v, *weights; /* weights: the probabilities that the second product reads */
   int first, softmax, last; /* ops: first product, first reduction of the softmax, second product */
   int at[POSITIONS];        /* position in the scores' shape; -1: of size 1 */
+  int64_t members;          /* heads of a group */
   int width, depth;         /* loops of the second and of the first product */
   linear_t so_far;          /* what became of a score */
   MlirValue mask;
@@ -116,14 +124,15 @@ static const char *place_position(reader_t *r, int position) {
   int64_t size = r->mixed->sizes[inner];
   if (size < 0) return "a size is known only at run time";
   bool column = r->mixed->reduction[inner], outer = !column && o3_nest_uses(r->v, inner);
-  int which = column ? COLUMN : !outer ? ROW : r->at[HEAD] < 0 ? HEAD : BATCH;
-  if (r->at[which] >= 0) return "it has more than two loops of batches";
-  if (which == BATCH) { /* the one that came first is the outer one */
-    r->at[BATCH] = r->at[HEAD];
-    r->a.batch = r->a.heads;
+  int which = column ? COLUMN : outer ? HEAD : ROW, outside = outer ? BATCH : MEMBER;
+  int64_t *const sizes[POSITIONS] = {&r->a.batch, &r->a.heads, &r->members, &r->a.rows, &r->a.columns};
+  if (r->at[which] >= 0) { /* the one that came first is the outer one */
+    if (column || r->at[outside] >= 0) return "it has more than two loops of batches";
+    r->at[outside] = r->at[which];
+    *sizes[outside] = *sizes[which];
   }
-  r->at[outer ? HEAD : which] = position;
-  *(column ? &r->a.columns : outer ? &r->a.heads : &r->a.rows) = size;
+  r->at[which] = position;
+  *sizes[which] = size;
   return NULL;
 }
 
@@ -131,7 +140,7 @@ static const char *place_positions(reader_t *r) {
   const o3_nest_operand_t *c = &r->scores->operands[2];
   int rank = c->num_terms, loops = 1;
   for (int i = 0; i < POSITIONS; ++i) r->at[i] = -1;
-  r->a.batch = r->a.heads = r->a.rows = r->a.columns = 1;
+  r->a.batch = r->a.heads = r->a.rows = r->a.columns = r->members = 1;
   if (r->weights->num_terms != rank) return "the probabilities are not walked as the scores are";
   for (int p = 0; p < rank; ++p) {
     if (c->sizes[p] == 1) continue;
@@ -141,6 +150,14 @@ static const char *place_positions(reader_t *r) {
   }
   if (count_loops(r->scores) != loops || count_loops(r->mixed) != loops)
     return "the products' loops are not those of scores, depth and width";
+  if (r->at[MEMBER] >= 0 && r->at[BATCH] < 0) { /* one group a batch: then groups need not be evenly apart */
+    r->at[BATCH] = r->at[HEAD];
+    r->a.batch = r->a.heads;
+    r->at[HEAD] = -1;
+    r->a.heads = 1;
+  }
+  r->a.kv_heads = r->a.heads;
+  r->a.heads *= r->members;
   return r->at[COLUMN] < 0 ? "the scores have no columns" : NULL;
 }
 
@@ -179,6 +196,22 @@ static const char *read_strides(const reader_t *r, const o3_nest_operand_t *oper
   return NULL;
 }
 
+/* A head is a group and its member: |step| from a group to the next becomes that from a head to the next. */
+static const char *join_heads(const reader_t *r, int64_t of_member, int64_t *step) {
+  if (r->at[MEMBER] < 0) return NULL;
+  if (r->at[HEAD] >= 0 && *step != r->members * of_member) return "the heads are not evenly apart";
+  *step = of_member;
+  return NULL;
+}
+
+static const char *join_q_heads(reader_t *r, int member) {
+  int64_t step = 0;
+  if (r->at[MEMBER] < 0) return NULL;
+  if (member < 0 || o3_nest_uses(r->k, member) || !o3_nest_step(r->q, member, &step))
+    return "the scores are no product of rows and columns";
+  return join_heads(r, step, &r->a.q_strides[1]);
+}
+
 static const char *read_sources(reader_t *r) {
   const o3_nest_operand_t *c = &r->scores->operands[2];
   int row = loop_at(r, c, ROW), column = loop_at(r, c, COLUMN);
@@ -194,6 +227,7 @@ static const char *read_sources(reader_t *r) {
   const char *why = read_strides(r, r->q, of_q, r->depth, r->a.q_strides);
   if (!why) why = read_strides(r, r->k, of_k, r->depth, r->a.k_strides);
   if (!why) why = read_strides(r, r->v, of_v, r->width, r->a.v_strides);
+  if (!why) why = join_q_heads(r, loop_at(r, c, MEMBER));
   return why;
 }
 
@@ -235,7 +269,6 @@ static const char *read_products(reader_t *r) {
   if (!why) why = find_loops(r);
   if (!why) why = read_sources(r);
   if (!why) why = read_elements(r);
-  r->a.kv_heads = r->a.heads;
   return why;
 }
 
@@ -297,15 +330,40 @@ static linear_t combine(linear_t a, double times_a, linear_t b, double times_b) 
 
 static bool is_constant(linear_t a) { return a.score == 0 && a.mask == 0; }
 
+/* A constant in the place of some scores. */
+static bool walk_select(body_t *body, MlirOperation op) {
+  linear_t mask, values[2];
+  if (!find(body, mlirOperationGetOperand(op, 0), &mask) || !mask.boolean) return false;
+  for (int i = 0; i < 2; ++i) {
+    if (!find(body, mlirOperationGetOperand(op, 1 + i), &values[i])) return false;
+  }
+  bool of_false = is_constant(values[1]);
+  linear_t result = values[!of_false], hidden = values[of_false];
+  if (!is_constant(hidden) || result.score == 0 || result.mask != 0 || result.selected) return false;
+  if (mask.causal) {
+    result.causal = true;
+    return of_false && hidden.constant <= HIDDEN && know(body, mlirOperationGetResult(op, 0), result);
+  }
+  result.selected = true;
+  result.of_false = of_false;
+  result.hidden = hidden.constant;
+  return know(body, mlirOperationGetResult(op, 0), result);
+}
+
+static bool is_masked(linear_t a) { return a.boolean || a.selected || a.causal; }
+
 static bool walk_op(body_t *body, MlirOperation op) {
   linear_t a = {0}, b = {0}, result;
   intptr_t operands = mlirOperationGetNumOperands(op);
+  if (o3_op_is(op, "arith.select")) return walk_select(body, op);
   bool rounds = o3_op_is(op, "arith.extf") || o3_op_is(op, "arith.truncf");
   if (o3_op_is(op, "arith.constant")) return true;
   if (operands < 1 || operands > 2 || !find(body, mlirOperationGetOperand(op, 0), &a)) return false;
   if (operands == 2 && !find(body, mlirOperationGetOperand(op, 1), &b)) return false;
   if (rounds)
     result = a;
+  else if (is_masked(a) || is_masked(b))
+    return false;
   else if (o3_op_is(op, "arith.negf"))
     result = combine(a, -1, b, 0);
   else if (o3_op_is(op, "arith.addf") || o3_op_is(op, "arith.subf"))
@@ -319,13 +377,15 @@ static bool walk_op(body_t *body, MlirOperation op) {
   return know(body, mlirOperationGetResult(op, 0), result);
 }
 
+static bool is_boolean(MlirValue value) { return o3_type_is_bool(o3_type_element(mlirValueGetType(value))); }
+
 static const char *read_mask(reader_t *r, const o3_nest_operand_t *operand) {
   const o3_nest_operand_t *out = &r->other->operands[r->other->num_operands - 1];
   int64_t steps[POSITIONS] = {0};
   bool again = !mlirValueIsNull(r->mask);
   if (again && !is_value(r, operand->value, r->mask)) return "the scores have two masks";
-  if (!o3_kernel_site_element(operand->value, &r->a.mask_element))
-    return "the mask is none of f16, bf16, f32";
+  if (!o3_kernel_site_element(operand->value, &r->a.mask_element) && !is_boolean(operand->value))
+    return "the mask is none of i1, f16, bf16, f32";
   for (int i = 0; i < POSITIONS; ++i) {
     int loop = loop_at(r, out, i);
     if (loop >= 0 && !o3_nest_step(operand, loop, &steps[i])) return "the mask is not linear in the loops";
@@ -333,11 +393,29 @@ static const char *read_mask(reader_t *r, const o3_nest_operand_t *operand) {
   if (steps[COLUMN] != 1 && r->a.columns > 1) return "the mask is not contiguous along the columns";
   if (!on_tensors(r) && o3_kernel_site_argument(r->site, operand->value) < 0)
     return "the mask is computed in the kernel";
-  if (again && memcmp(r->a.mask_strides, steps, sizeof(r->a.mask_strides)) != 0)
+  const char *why = join_heads(r, steps[MEMBER], &steps[HEAD]);
+  if (why) return why;
+  const int64_t strides[3] = {steps[BATCH], steps[HEAD], steps[ROW]};
+  if (again && memcmp(r->a.mask_strides, strides, sizeof(strides)) != 0)
     return "the scores have a mask that is read in two ways";
   r->mask = on_tensors(r) ? operand->value : o3_kernel_site_base(operand->value);
-  memcpy(r->a.mask_strides, steps, sizeof(r->a.mask_strides));
+  memcpy(r->a.mask_strides, strides, sizeof(strides));
   return NULL;
+}
+
+/* The fuse stage has found that this mask shows what is not above the diagonal of the scores. */
+static bool is_up_to_diagonal(const reader_t *r, int index) {
+  const o3_nest_operand_t *operand = &r->other->operands[index];
+  const o3_nest_operand_t *out = &r->other->operands[r->other->num_operands - 1];
+  int64_t places[2];
+  int booleans = 0;
+  for (int i = 0; i < r->other->num_inputs; ++i) booleans += is_boolean(r->other->operands[i].value);
+  if (!is_boolean(operand->value) || booleans != 1 ||
+      o3_op_ints(r->other->op, O3_UP_TO_DIAGONAL, places, 2) != 2)
+    return false;
+  return r->a.rows == r->a.columns && r->a.rows > 1 &&
+         dim_at(operand, (int)places[0]) == loop_at(r, out, ROW) &&
+         dim_at(operand, (int)places[1]) == loop_at(r, out, COLUMN);
 }
 
 static const char *read_operand(reader_t *r, body_t *body, int index, MlirValue before) {
@@ -347,12 +425,15 @@ static const char *read_operand(reader_t *r, body_t *body, int index, MlirValue 
   if (!is_used(r->other, index)) return NULL;
   if (is_value(r, operand->value, before)) {
     linear = r->so_far;
+  } else if (is_up_to_diagonal(r, index)) {
+    linear.boolean = linear.causal = true;
   } else if (is_number(operand->value, &number)) {
     linear.constant = number;
   } else {
     const char *why = read_mask(r, operand);
     if (why) return why;
     linear.mask = 1;
+    linear.boolean = is_boolean(operand->value);
   }
   return know(body, mlirBlockGetArgument(r->other->body, index), linear) ? NULL
                                                                          : "an op on the scores is too long";
@@ -386,9 +467,15 @@ static const char *read_sides(reader_t *r) {
     if (why) return why;
     before = written(r, r->other);
   }
+  if (r->so_far.selected && r->so_far.constant != 0 && isfinite(r->so_far.hidden))
+    return "a number is added to scores of which a mask hides some";
   r->a.scale = r->so_far.score;
-  r->a.masked = r->so_far.mask != 0;
+  r->a.causal = r->so_far.causal;
+  r->a.masked = r->so_far.mask != 0 || r->so_far.selected;
   r->a.mask_factor = r->so_far.mask;
+  r->a.mask_selects = r->so_far.selected;
+  r->a.mask_hides_false = r->so_far.of_false;
+  r->a.mask_hidden = r->so_far.hidden;
   return NULL;
 }
 
@@ -430,17 +517,18 @@ static const char *read_behind(reader_t *r, int places[O3_IR_MAX_RANK], int rank
 /* |in_product|: the second product's result; |places|: where its dimensions are in |out|. */
 static const char *read_out_strides(reader_t *r, const o3_nest_operand_t *in_product, const int *places,
                                     const o3_nest_operand_t *out) {
-  const int loops[4] = {loop_at(r, r->weights, BATCH), loop_at(r, r->weights, HEAD),
-                        loop_at(r, r->weights, ROW), r->width};
-  int64_t strides[4] = {0, 0, r->a.width, 0};
-  for (int i = 0; i < 4; ++i) {
+  enum { WIDTH = 3, OF_MEMBER, LOOPS };
+  const int loops[LOOPS] = {loop_at(r, r->weights, BATCH), loop_at(r, r->weights, HEAD),
+                            loop_at(r, r->weights, ROW), r->width, loop_at(r, r->weights, MEMBER)};
+  int64_t strides[LOOPS] = {0, 0, r->a.width, 0, 0};
+  for (int i = 0; i < LOOPS; ++i) {
     for (int p = 0; p < in_product->num_terms; ++p) {
       if (loops[i] >= 0 && dim_at(in_product, p) == loops[i]) strides[i] = out->strides[places[p]];
     }
   }
-  if (strides[3] != 1) return "a row of Q, K, V or the result is not contiguous";
+  if (strides[WIDTH] != 1) return "a row of Q, K, V or the result is not contiguous";
   for (int i = 0; i < 3; ++i) r->a.o_strides[i] = loops[i] < 0 ? strides[2] : strides[i];
-  return NULL;
+  return join_heads(r, strides[OF_MEMBER], &r->a.o_strides[1]);
 }
 
 static const char *read_result(reader_t *r) {

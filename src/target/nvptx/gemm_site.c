@@ -11,6 +11,7 @@
 #include "target/nvptx/depthwise_kernel.h"
 #include "target/nvptx/gemm_kernel.h"
 #include "target/nvptx/gemv_kernel.h"
+#include "target/nvptx/mma_kernel.h"
 #include "target/nvptx/window_site.h"
 
 /* Groups of loops; the first are O3_GEMM_OUTER to O3_GEMM_COLUMN. */
@@ -623,6 +624,47 @@ static o3_status_t build_depthwise(reader_t *r, o3_gpu_kernel_t *kernel, const c
 
 o3_status_t o3_depthwise_make(const o3_kernel_site_t *site, o3_gpu_kernel_t *kernel, const char **why_not) {
   return make(site, &(family_t){refuse_depthwise, build_depthwise, false}, kernel, why_not);
+}
+
+/* Where warpgroups multiply, these are left to others. */
+static const char *refuse_mma(const reader_t *r) {
+  if (r->site->gpu->matrix & O3_GPU_WGMMA) return "the card multiplies with warpgroups";
+  return o3_mma_refuse(&r->gemm, r->site->sm);
+}
+
+/* As above: warps, pieces, slices, line_bytes, stages, blocks, group_rows, staged (mma_kernel.h). */
+static o3_mma_schedule_t choose_mma_schedule(const reader_t *r, const o3_mma_card_t *card) {
+  enum { FIELDS = 10 };
+  int64_t given[FIELDS];
+  if (o3_op_ints(r->product->op, "o3.schedule", given, FIELDS) != FIELDS)
+    return o3_mma_schedule(&r->gemm, card);
+  return (o3_mma_schedule_t){.warps = {(int)given[0], (int)given[1]},
+                             .pieces = {(int)given[2], (int)given[3]},
+                             .slices = (int)given[4],
+                             .line_bytes = (int)given[5],
+                             .stages = (int)given[6],
+                             .blocks = (int)given[7],
+                             .group_rows = (int)given[8],
+                             .staged = given[9] != 0};
+}
+
+static o3_status_t build_mma(reader_t *r, o3_gpu_kernel_t *kernel, const char **why_not) {
+  const o3_mma_card_t card = {
+      .sm = r->site->sm, .multiprocessors = r->site->multiprocessors, .shared_bytes = r->site->shared_bytes};
+  o3_mma_schedule_t s = choose_mma_schedule(r, &card);
+  if (!s.blocks) {
+    *why_not = "the stages of no tile fit into the card's shared memory";
+    return NULL;
+  }
+  O3_TRY(o3_mma_build(&r->gemm, &s, &card, kernel));
+  O3_GPU_KERNEL_NOTE(kernel, {"warp_rows", s.warps[0]}, {"warp_columns", s.warps[1]},
+                     {"piece_rows", s.pieces[0]}, {"piece_columns", s.pieces[1]}, {"slices", s.slices},
+                     {"stages", s.stages}, {"group_rows", s.group_rows}, {"staged", s.staged});
+  return NULL;
+}
+
+o3_status_t o3_mma_make(const o3_kernel_site_t *site, o3_gpu_kernel_t *kernel, const char **why_not) {
+  return make(site, &(family_t){refuse_mma, build_mma, false}, kernel, why_not);
 }
 
 /* Where warpgroups multiply halves, more rows than these take as long or longer. */

@@ -14,6 +14,10 @@ o3_status_t o3_gemm_make(const o3_kernel_site_t *site, o3_gpu_kernel_t *kernel, 
 o3_status_t o3_gemv_make(const o3_kernel_site_t *site, o3_gpu_kernel_t *kernel, const char **why_not)
     O3_MUST_USE;
 
+/* The same for cards without warpgroup products (mma_kernel.h). */
+o3_status_t o3_mma_make(const o3_kernel_site_t *site, o3_gpu_kernel_t *kernel, const char **why_not)
+    O3_MUST_USE;
+
 /* Depthwise convolutions, which are read in the same way. See o3_kernel_make_fn_t. */
 o3_status_t o3_depthwise_make(const o3_kernel_site_t *site, o3_gpu_kernel_t *kernel, const char **why_not)
     O3_MUST_USE;

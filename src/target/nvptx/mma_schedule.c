@@ -1,0 +1,114 @@
+/* Which tile a product gets: for each of some shapes of blocks, cycles are estimated from what a
+ * multiprocessor multiplies, reads from shared memory and copies, and from the time that a step takes alone;
+ * the quickest is taken. */
+#include "target/nvptx/mma_kernel.h"
+
+enum { WARP = 32, REGISTERS = 64 << 10, LINE = 128, MAX_BLOCKS = 8, BANKS_BYTES = 128 };
+
+typedef struct shape {
+  int warps[2], pieces[2], slices;
+} shape_t;
+
+/* Of pieces of 16 x 16. */
+static const shape_t SMALL_PIECES[] = {
+    {{2, 4}, {4, 4}, 1}, {{2, 2}, {4, 4}, 1}, {{2, 4}, {4, 2}, 1}, {{2, 2}, {4, 2}, 1}, {{2, 2}, {2, 4}, 1},
+    {{2, 2}, {2, 2}, 1}, {{2, 2}, {2, 2}, 2}, {{1, 2}, {2, 2}, 2}, {{2, 1}, {2, 2}, 2}, {{1, 1}, {2, 2}, 4},
+    {{1, 4}, {1, 2}, 1}, {{1, 4}, {1, 2}, 2}, {{1, 2}, {1, 2}, 4}};
+/* Of pieces of 32 x 64. */
+static const shape_t LARGE_PIECES[] = {{{4, 2}, {1, 1}, 1}, {{2, 2}, {1, 1}, 1}, {{2, 2}, {1, 1}, 2},
+                                       {{2, 1}, {1, 1}, 2}, {{2, 1}, {1, 1}, 4}, {{1, 1}, {1, 1}, 4}};
+
+static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+static int least(int a, int b) { return a < b ? a : b; }
+static double most(double a, double b) { return a > b ? a : b; }
+
+static int threads_of(const o3_mma_schedule_t *s) { return WARP * s->warps[0] * s->warps[1] * s->slices; }
+
+/* Of a thread: sums, two sets of fragments, addresses, and what is on its way through registers. */
+static int registers_of(const o3_gemm_t *g, const o3_mma_unit_t *u, const o3_mma_card_t *card,
+                        const o3_mma_schedule_t *s) {
+  enum { OTHERS = 72, WORDS = 4 * WARP };
+  int rows = s->pieces[0] * u->rows, columns = s->pieces[1] * u->columns;
+  int sums = 2 * u->num_pairs * s->pieces[0] * s->pieces[1], fragments = (rows + columns) * 32 / WORDS;
+  int lines = rows * s->warps[0] + columns * s->warps[1];
+  int copied = o3_mma_is_async(g, card->sm) ? 0 : lines * s->line_bytes / 4 / threads_of(s);
+  return least(sums + 2 * fragments + copied + OTHERS, 255);
+}
+
+/* Multiply-adds of a multiprocessor in a cycle. */
+static double rate_of(const o3_gemm_t *g, const o3_mma_card_t *card) {
+  static const double HALVES[2] = {512, 1024}, WORDS[2] = {64, 128};
+  bool large = card->sm == 80 || card->sm >= 90;
+  if (g->element != O3_GPU_F32) return HALVES[large];
+  return WORDS[card->sm > 80];
+}
+
+/* As many stages as there are steps and shared memory; blocks that fit side by side. */
+static void set_stages(const o3_gemm_t *g, const o3_mma_unit_t *u, const o3_mma_card_t *card,
+                       o3_mma_schedule_t *s) {
+  enum { STAGES = 4, RESERVED = 1 << 10 };
+  int64_t steps = ceil_div(g->k, s->line_bytes / o3_gpu_element_info(g->element)->bytes);
+  s->stages = o3_mma_is_async(g, card->sm) ? STAGES : 2;
+  while (s->stages > 2 && (o3_mma_shared_bytes(g, u, s) > card->shared_bytes || s->stages > steps + 1))
+    --s->stages;
+  int fits = (card->shared_bytes + RESERVED) / (o3_mma_shared_bytes(g, u, s) + RESERVED);
+  s->blocks = least(least(fits, REGISTERS / (threads_of(s) * registers_of(g, u, card, s))), MAX_BLOCKS);
+  if (s->blocks < 1) s->blocks = 1;
+}
+
+static double cost(const o3_gemm_t *g, const o3_mma_unit_t *u, const o3_mma_card_t *card,
+                   const o3_mma_schedule_t *s) {
+  static const double START = 1500, ALONE = 250, COPIED = 40, STORED = 64;
+  int rows = s->warps[0] * s->pieces[0] * u->rows, columns = s->warps[1] * s->pieces[1] * u->columns;
+  int depth = s->line_bytes / o3_gpu_element_info(g->element)->bytes;
+  int64_t tiles = ceil_div(g->m, rows) * ceil_div(g->n, columns) * g->batch[0] * g->batch[1];
+  double steps = (double)ceil_div(g->k, depth);
+  double multiply = (double)rows * columns * depth / rate_of(g, card);
+  int warp_lines = (s->pieces[0] * u->rows + s->pieces[1] * u->columns) * s->warps[0] * s->warps[1];
+  double shared = (double)(warp_lines + rows + columns) * s->line_bytes / BANKS_BYTES;
+  double copied = (double)(rows + columns) * s->line_bytes / COPIED;
+  double store = (double)rows * columns * 4 / STORED;
+  double together = most(most(multiply, shared), copied) * steps + store;
+  double alone = (most(multiply, shared) + ALONE) * steps + store;
+  double busy = (double)ceil_div(tiles, card->multiprocessors) * together;
+  double turns = (double)ceil_div(tiles, (int64_t)card->multiprocessors * s->blocks) * (alone + START);
+  return most(busy, turns);
+}
+
+static bool is_staged(const o3_gemm_t *g, const o3_mma_unit_t *u, const o3_mma_schedule_t *s) {
+  int line = s->pieces[1] * u->columns * 2;
+  bool whole = g->n % 8 == 0 && g->d_pitch % 8 == 0 && g->d_batch[0] % 8 == 0 && g->d_batch[1] % 8 == 0;
+  return g->out != O3_GPU_F32 && whole && (line == LINE / 2 || line == LINE);
+}
+
+/* Lines of B by rows are as long as a tile is wide: words need 32 columns, for their order of chunks. */
+static bool allowed(const o3_gemm_t *g, const o3_mma_unit_t *u, const o3_mma_card_t *card,
+                    const o3_mma_schedule_t *s) {
+  int columns = s->warps[1] * s->pieces[1] * u->columns;
+  if (g->b_by_rows && columns * o3_gpu_element_info(g->element)->bytes < LINE / 2) return false;
+  if (g->b_by_rows && g->element == O3_GPU_F32 && columns < 32) return false;
+  return o3_mma_shared_bytes(g, u, s) <= card->shared_bytes;
+}
+
+o3_mma_schedule_t o3_mma_schedule(const o3_gemm_t *g, const o3_mma_card_t *card) {
+  const o3_mma_unit_t *u = o3_mma_unit(card->sm, g->element);
+  bool large = u->rows > 16;
+  const shape_t *shapes = large ? LARGE_PIECES : SMALL_PIECES;
+  int count = (int)(large ? sizeof(LARGE_PIECES) / sizeof(shape_t) : sizeof(SMALL_PIECES) / sizeof(shape_t));
+  o3_mma_schedule_t best = {0};
+  double quickest = 0;
+  for (int i = 0; i < count; ++i) {
+    o3_mma_schedule_t s = {.warps = {shapes[i].warps[0], shapes[i].warps[1]},
+                           .pieces = {shapes[i].pieces[0], shapes[i].pieces[1]},
+                           .slices = shapes[i].slices,
+                           .line_bytes = LINE,
+                           .group_rows = 8};
+    s.staged = is_staged(g, u, &s);
+    set_stages(g, u, card, &s);
+    if (!allowed(g, u, card, &s)) continue;
+    double estimate = cost(g, u, card, &s);
+    if (best.blocks && estimate >= quickest) continue;
+    best = s, quickest = estimate;
+  }
+  return best;
+}

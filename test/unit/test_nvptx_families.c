@@ -262,7 +262,7 @@ static void test_refusals(void **state) {
   (void)state;
   check_refused(OUTSIDE_START, 90, "gemm: the sums start at something from outside of the kernel");
   check_refused(ODD_ROWS, 90, "rows: a reduction combines in a way that fast kernels do not have");
-  check_refused(GEMM, 80, "gemv: it has more than 8 rows; depthwise: ");
+  check_refused(OUTSIDE_START, 80, "mma: the sums start at something from outside of the kernel");
   check_refused(SOFT_ROWS, 60, "there is no family for this card");
 }
 

@@ -151,11 +151,12 @@ for inner, kernel, options in [(24, "1,1", ""), (18, "3,3", "<pads=[1,1,1,1]>"),
                                (12, "5,1", "<pads=[2,0,2,0]>"), (100, "1,1", "<strides=[1,2]>"), (5, "3,2", "<dilations=[2,1], pads=[2,1,2,0]>")]:
     R(f"t = Conv(x0, x1, x2) u = HardSwish(t) v = Conv {options} (u, x3) y0 = Sigmoid(v)",
       ["N,3,H,W", W(f"{inner},3,1,1"), W(f"{inner}"), W(f"{inner},{inner},{kernel}")], BLOCKS, F32, _tol=128)
+# Normalised by variances down to 0.1: differences grow by what the values do.
 for outputs in (1, 20):
     R("t = Conv(x0, x1) u = ConvTranspose <strides=[2,2]> (t, x2) v = Add(u, x3) w = BatchNormalization(v, x4, x4, x4, x5) "
       "y = Relu(w) y0 = ConvTranspose <strides=[2,2], pads=[1,0,0,1]> (y, x6)",
       ["N,3,H,W", W("24,3,1,1"), W(f"24,{outputs},2,2"), W(f"1,{outputs},1,1"), W(f"{outputs}"), W(f"{outputs}", "positive"),
-       W(f"{outputs},{outputs},3,3")], BLOCKS, F32, _tol=64)
+       W(f"{outputs},{outputs},3,3")], BLOCKS, F32, _tol=512)
 R("t = Conv <group=2> (x0, x1, x2) u = Relu(t) v = Conv <group=2, pads=[1,1,1,1]> (u, x3) y0 = Add(v, u)",
   ["N,32,H,W", W("64,16,1,1"), W("64"), W("64,32,3,3")], BLOCKS, F32, _tol=64)
 R("t = Conv(x0, x1) u = Conv <group=2, pads=[1,1,1,1]> (t, x2) v = Mul(u, x3) y0 = Add(v, x4)",

@@ -486,18 +486,6 @@ static int skip_blocks(writer_t *w, const consumer_t *c) {
 
 /* ---- The result ---- */
 
-/* Where stmatrix puts the row of this lane: of the matrices (upper, lower half) x (piece, next piece). */
-static int staged_row(writer_t *w, const consumer_t *c, int staging, int piece) {
-  o3_kernel_text_t *t = w->t;
-  int row =
-      o3_kt_op(t, "addi", o3_kt_op_const(t, "muli", c->warp, 16), o3_kt_op_const(t, "andi", c->lane, 15));
-  int chunk = o3_kt_op_const(t, "addi", o3_kt_op_const(t, "shrui", c->lane, 4), piece);
-  int swizzled = o3_kt_op(t, "xori", chunk, o3_kt_op_const(t, "andi", c->lane, 7));
-  int at =
-      o3_kt_op(t, "addi", o3_kt_op_const(t, "muli", row, ROW_BYTES), o3_kt_op_const(t, "muli", swizzled, 16));
-  return o3_kt_shared(t, staging, at);
-}
-
 static void stage_panel(writer_t *w, const consumer_t *c, int staging, const int *values,
                         const int inverse[2]) {
   o3_kernel_text_t *t = w->t;
@@ -507,12 +495,7 @@ static void stage_panel(writer_t *w, const consumer_t *c, int staging, const int
     words[i] = o3_attention_pack(w, low, o3_attention_binary(t, "mulf", values[2 * i + 1], inverse[i % 2]));
   }
   for (int i = 0; i < PANEL / 16; ++i)
-    o3_kt_line(t,
-               "nvvm.stmatrix %%v%d, %%v%d, %%v%d, %%v%d, %%v%d {layout = #nvvm.mma_layout<row>, eltType = "
-               "#nvvm.ld_st_matrix_elt_type<b16>, shape = #nvvm.ld_st_matrix_shape<m = 8, n = 8>} : "
-               "!llvm.ptr<3>, i32, i32, i32, i32",
-               staged_row(w, c, staging, 2 * i), words[4 * i], words[4 * i + 1], words[4 * i + 2],
-               words[4 * i + 3]);
+    o3_kt_store_matrices(t, staging, c->warp, c->lane, 2 * i, words + 4 * i);
 }
 
 static void store_panels(writer_t *w, int staging, int row) {

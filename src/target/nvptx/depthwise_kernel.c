@@ -33,18 +33,12 @@ static int64_t count_threads(const o3_gemm_t *g, int run) {
   return w->outputs[IMAGE] * w->outputs[Y] * runs(w, run) * (g->n / LANES);
 }
 
-static int split(o3_kernel_text_t *t, int *rest, int64_t size) {
-  int at = o3_kt_op_const(t, "remui", *rest, size);
-  *rest = o3_kt_op_const(t, "divui", *rest, size);
-  return at;
-}
-
 static place_t thread_place(writer_t *w, int index) {
   place_t p;
   int rest = index;
-  p.channel = o3_kt_op_const(w->t, "muli", split(w->t, &rest, w->g->n / LANES), LANES);
-  p.x = o3_kt_op_const(w->t, "muli", split(w->t, &rest, runs(w->win, w->run)), w->run);
-  p.y = split(w->t, &rest, w->win->outputs[Y]);
+  p.channel = o3_kt_op_const(w->t, "muli", o3_kt_split(w->t, &rest, w->g->n / LANES), LANES);
+  p.x = o3_kt_op_const(w->t, "muli", o3_kt_split(w->t, &rest, runs(w->win, w->run)), w->run);
+  p.y = o3_kt_split(w->t, &rest, w->win->outputs[Y]);
   p.image = rest;
   return p;
 }

@@ -65,18 +65,6 @@ static void store_part(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, const o
   }
 }
 
-/* Where stmatrix puts the row of this lane: of the matrices (upper, lower half) x (piece, next piece). */
-static int staged_row(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, int staging, int piece) {
-  o3_kernel_text_t *t = w->t;
-  int lane = o3_kt_op_const(t, "andi", c->thread, 31), warp = o3_kt_op_const(t, "shrui", c->thread, 5);
-  int row = o3_kt_op(t, "addi", o3_kt_op_const(t, "muli", warp, 16), o3_kt_op_const(t, "andi", lane, 15));
-  int chunk = o3_kt_op_const(t, "addi", o3_kt_op_const(t, "shrui", lane, 4), piece);
-  int swizzled = o3_kt_op(t, "xori", chunk, o3_kt_op_const(t, "andi", lane, 7));
-  int at = o3_kt_op(t, "addi", o3_kt_op_const(t, "muli", row, O3_GEMM_ROW_BYTES),
-                    o3_kt_op_const(t, "muli", swizzled, 16));
-  return o3_kt_shared(t, staging, at);
-}
-
 static void load_panel(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, const o3_gemm_part_t *p, int panel,
                        o3_gemm_pair_extras_t *extras) {
   for (int i = 0; i < O3_GEMM_PANEL_PAIRS; ++i) load_pair(w, c, p, panel * 8 + i / 2, i % 2, &extras[i]);
@@ -98,13 +86,8 @@ static void store_panel(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, const 
   o3_kt_line(t, "nvvm.cp.async.bulk.wait_group %d {read}", running);
   o3_kt_end(t);
   o3_kt_barrier(t, c->id, O3_GEMM_WARPGROUP);
-  for (int i = 0; i < 4; ++i)
-    o3_kt_line(t,
-               "nvvm.stmatrix %%v%d, %%v%d, %%v%d, %%v%d, %%v%d {layout = #nvvm.mma_layout<row>, eltType = "
-               "#nvvm.ld_st_matrix_elt_type<b16>, shape = #nvvm.ld_st_matrix_shape<m = 8, n = 8>} : "
-               "!llvm.ptr<3>, i32, i32, i32, i32",
-               staged_row(w, c, staging, 2 * i), words[4 * i], words[4 * i + 1], words[4 * i + 2],
-               words[4 * i + 3]);
+  int lane = o3_kt_op_const(t, "andi", c->thread, 31), warp = o3_kt_op_const(t, "shrui", c->thread, 5);
+  for (int i = 0; i < 4; ++i) o3_kt_store_matrices(t, staging, warp, lane, 2 * i, words + 4 * i);
   o3_kt_line(t, "nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}");
   o3_kt_barrier(t, c->id, O3_GEMM_WARPGROUP);
   o3_kt_if(t, c->leader);

@@ -101,18 +101,12 @@ typedef struct place {
   int lanes, at[2], image;
 } place_t;
 
-static int split(o3_kernel_text_t *t, int *rest, int64_t size) {
-  int at = o3_kt_op_const(t, "remui", *rest, size);
-  *rest = o3_kt_op_const(t, "divui", *rest, size);
-  return at;
-}
-
 static place_t thread_place(writer_t *w, int index) {
   place_t p;
   int rest = index;
-  p.lanes = split(w->t, &rest, w->i->lanes / LANES);
-  p.at[1] = split(w->t, &rest, w->i->outputs[1]);
-  p.at[0] = split(w->t, &rest, w->i->outputs[0]);
+  p.lanes = o3_kt_split(w->t, &rest, w->i->lanes / LANES);
+  p.at[1] = o3_kt_split(w->t, &rest, w->i->outputs[1]);
+  p.at[0] = o3_kt_split(w->t, &rest, w->i->outputs[0]);
   p.image = rest;
   return p;
 }

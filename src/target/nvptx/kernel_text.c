@@ -50,6 +50,12 @@ int o3_kt_op_const(o3_kernel_text_t *t, const char *op, int a, int64_t b) {
   return o3_kt_op(t, op, a, o3_kt_i32(t, b));
 }
 
+int o3_kt_split(o3_kernel_text_t *t, int *rest, int64_t size) {
+  int at = o3_kt_op_const(t, "remui", *rest, size);
+  *rest = o3_kt_op_const(t, "divui", *rest, size);
+  return at;
+}
+
 int o3_kt_cmp(o3_kernel_text_t *t, const char *predicate, int a, int b) {
   return o3_kt_value(t, "arith.cmpi %s, %%v%d, %%v%d : i32", predicate, a, b);
 }
@@ -120,6 +126,24 @@ int o3_kt_global(o3_kernel_text_t *t, int base, int index, const char *element) 
 
 int o3_kt_address(o3_kernel_text_t *t, int shared) {
   return o3_kt_value(t, "llvm.ptrtoint %%v%d : !llvm.ptr<3> to i32", shared);
+}
+
+/* Where the row of this lane lies. */
+static int matrix_row(o3_kernel_text_t *t, int staging, int warp, int lane, int piece) {
+  int row = o3_kt_op(t, "addi", o3_kt_op_const(t, "muli", warp, 16), o3_kt_op_const(t, "andi", lane, 15));
+  int chunk = o3_kt_op_const(t, "addi", o3_kt_op_const(t, "shrui", lane, 4), piece);
+  int swizzled = o3_kt_op(t, "xori", chunk, o3_kt_op_const(t, "andi", lane, 7));
+  int at = o3_kt_op(t, "addi", o3_kt_op_const(t, "muli", row, 128), o3_kt_op_const(t, "muli", swizzled, 16));
+  return o3_kt_shared(t, staging, at);
+}
+
+void o3_kt_store_matrices(o3_kernel_text_t *t, int staging, int warp, int lane, int piece,
+                          const int words[4]) {
+  o3_kt_line(t,
+             "nvvm.stmatrix %%v%d, %%v%d, %%v%d, %%v%d, %%v%d {layout = #nvvm.mma_layout<row>, eltType = "
+             "#nvvm.ld_st_matrix_elt_type<b16>, shape = #nvvm.ld_st_matrix_shape<m = 8, n = 8>} : "
+             "!llvm.ptr<3>, i32, i32, i32, i32",
+             matrix_row(t, staging, warp, lane, piece), words[0], words[1], words[2], words[3]);
 }
 
 /* ---- Barriers ---- */

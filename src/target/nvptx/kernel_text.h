@@ -30,7 +30,10 @@ int o3_kt_name(o3_kernel_text_t *t);
 int o3_kt_i32(o3_kernel_text_t *t, int64_t value);
 int o3_kt_op(o3_kernel_text_t *t, const char *op, int a, int b);           /* arith.<op>: addi, muli, shrui */
 int o3_kt_op_const(o3_kernel_text_t *t, const char *op, int a, int64_t b); /* the same with a constant */
-int o3_kt_cmp(o3_kernel_text_t *t, const char *predicate, int a, int b);   /* arith.cmpi: slt, eq ... */
+/* The remainder of |*rest| by |size|; |*rest| becomes the quotient: one index of a flat one, innermost first.
+ */
+int o3_kt_split(o3_kernel_text_t *t, int *rest, int64_t size);
+int o3_kt_cmp(o3_kernel_text_t *t, const char *predicate, int a, int b); /* arith.cmpi: slt, eq ... */
 int o3_kt_cmp_const(o3_kernel_text_t *t, const char *predicate, int a, int64_t b);
 int o3_kt_select(o3_kernel_text_t *t, int condition, int a, int b, const char *type);
 void o3_kt_if(o3_kernel_text_t *t, int condition); /* opens scf.if; close with o3_kt_end */
@@ -61,6 +64,12 @@ int o3_kt_shared(o3_kernel_text_t *t, int base, int bytes);
 int o3_kt_global(o3_kernel_text_t *t, int base, int index, const char *element);
 /* The 32-bit address of a pointer to shared memory. */
 int o3_kt_address(o3_kernel_text_t *t, int shared);
+
+/* Stores 4 matrices of 8 x 8 halves, (upper, lower half) x (piece, next piece) of the warp's 16 rows of 128
+ * bytes at |staging|, their 16-byte pieces swizzled as tensor maps do; |words|: what the lane holds of each.
+ * sm_90. */
+void o3_kt_store_matrices(o3_kernel_text_t *t, int staging, int warp, int lane, int piece,
+                          const int words[4]);
 
 /* ---- Barriers ---- */
 void o3_kt_mbarrier_init(o3_kernel_text_t *t, int barrier, int count);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A small network that has a kernel of every family, on an NVIDIA GPU: what sanitize.sh runs.
+"""A small network that has a kernel of every family that the card has, on an NVIDIA GPU: what sanitize.sh runs.
 
     family_network.py pack FOLDER [TARGET]   compile it and its reference (ONNX Runtime) into FOLDER; for hopper, which is
                                              what is compiled for without TARGET, every family of FAMILIES must be there
@@ -15,13 +15,13 @@ import numpy as np
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(os.path.dirname(HERE), "numeric")]
 
-FAMILIES = ("_gemm_", "_conv_", "_rows_", "_pack_", "_maxpool_", "_attention_", "_gemv_")
+FAMILIES = ("_gemm_", "_conv_", "_depthwise_", "_rows_", "_pack_", "_maxpool_", "_attention_", "_gemv_")
 BATCH, HEADS, WIDTH = 2, 2, 64
 TOLERANCE = 1e-2  # of the error's norm: fp16 beside fp32
 
 
 def model(rng):
-    """Two convolutions, a maximum and a mean over positions, attention over them, products and a softmax."""
+    """Convolutions, one of them depthwise, a maximum and a mean over positions, attention over them, products and a softmax."""
     import onnx
     from onnx import TensorProto, helper, numpy_helper
 
@@ -40,6 +40,7 @@ def model(rng):
     x = add("Relu", [add("Conv", ["x", constant("c0", 64, 8, 3, 3), constant("d0", 64)], pads=[1] * 4)])
     x = add("MaxPool", [x], kernel_shape=[3, 3], strides=[2, 2], pads=[1] * 4)
     x = add("Relu", [add("Conv", [x, constant("c1", model_width, 64, 3, 3), constant("d1", model_width)], strides=[2, 2])])
+    x = add("Relu", [add("Conv", [x, constant("c2", model_width, 1, 3, 3)], pads=[1] * 4, group=model_width)])
     x = add("Reshape", [x, constant("flat", values=[0, model_width, -1])])
     x = add("Transpose", [x], perm=[0, 2, 1])
     x = add("LayerNormalization", [x, constant("g", model_width), constant("h", model_width)])

@@ -144,10 +144,10 @@ static o3_status_t make_attention(const job_t *job, MlirOperation func, const in
   row_major(rows, a.o_strides);
   row_major(columns, a.k_strides);
   row_major(columns, a.v_strides);
-  read_schedule(func, &a);
   const char *why = o3_gpu_attention_refuse(&a);
-  return why ? o3_status_create(O3_STATUS_UNSUPPORTED, "attention: %s", why)
-             : o3_gpu_attention_build(&a, kernel);
+  if (why) return o3_status_create(O3_STATUS_UNSUPPORTED, "attention: %s", why);
+  read_schedule(func, &a);
+  return o3_gpu_attention_build(&a, kernel);
 }
 
 static o3_status_t make_kernel(const job_t *job, MlirOperation func, o3_gpu_kernel_t *kernel) {

@@ -1,5 +1,5 @@
 #!/bin/sh
-# sanitize.sh FOLDER: a network with every family of kernels, packed into FOLDER (family_network.py pack FOLDER), under
+# sanitize.sh FOLDER: a network with every family of kernels of the card, packed into FOLDER (family_network.py pack FOLDER), under
 # NVIDIA's compute-sanitizer: accesses out of bounds or misaligned, races in shared memory, and barriers that not all
 # threads reach. One line a tool; fails when a tool finds anything. initcheck is of no use: it does not see what the
 # tensor copy engine writes.

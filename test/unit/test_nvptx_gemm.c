@@ -7,6 +7,8 @@
 #include "ir/context.h"
 #include "schedule/gpu.h"
 #include "target/nvptx/gemm_kernel.h"
+#include "target/nvptx/gemv_kernel.h"
+#include "target/nvptx/mma_kernel.h"
 #include "unit.h"
 
 enum { MULTIPROCESSORS = 132, SHARED_BYTES = 232448 };
@@ -106,6 +108,25 @@ static void test_schedules_are_refused(void **state) {
   o3_gemm_t gemm = product(SIZES[6], true, O3_GPU_F16, O3_GPU_F16);
   for (size_t i = 0; i < sizeof(BAD) / sizeof(BAD[0]); ++i)
     assert_string_equal(o3_gemm_refuse_schedule(&gemm, &BAD[i].schedule, SHARED_BYTES), BAD[i].why);
+}
+
+/* The choices of the other two families stand their own checks, and what would not fit their arrays does not.
+ */
+static void test_other_schedules_are_refused(void **state) {
+  const o3_mma_card_t card = {.sm = 80, .multiprocessors = 108, .shared_bytes = 163 << 10};
+  const o3_gpu_t *gpu = o3_gpu_find("ampere");
+  (void)state;
+  for (size_t i = 0; i < sizeof(SIZES) / sizeof(SIZES[0]); ++i) {
+    o3_gemm_t gemm = product(SIZES[i], i % 2, O3_GPU_F16, O3_GPU_F16);
+    o3_mma_schedule_t mma = o3_mma_schedule(&gemm, &card);
+    assert_null(o3_mma_refuse_schedule(&gemm, &mma, &card));
+    mma.pieces[0] = 16;
+    assert_non_null(o3_mma_refuse_schedule(&gemm, &mma, &card));
+    o3_gemv_schedule_t gemv = o3_gemv_schedule(&gemm, gpu);
+    assert_null(o3_gemv_refuse_schedule(&gemm, &gemv, gpu));
+    gemv.columns = 16;
+    assert_non_null(o3_gemv_refuse_schedule(&gemm, &gemv, gpu));
+  }
 }
 
 /* Epilogues are hidden where k is short and a multiprocessor has several tiles. */
@@ -218,14 +239,11 @@ static void test_refuses(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_texts_are_valid),
-                                     cmocka_unit_test(test_schedules_are_valid),
-                                     cmocka_unit_test(test_schedules_are_refused),
-                                     cmocka_unit_test(test_short_products_alternate),
-                                     cmocka_unit_test(test_epilogue_is_part_of_the_name),
-                                     cmocka_unit_test(test_windows_are_valid),
-                                     cmocka_unit_test(test_windows_have_corners),
-                                     cmocka_unit_test(test_refuses_windows),
-                                     cmocka_unit_test(test_refuses)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_texts_are_valid),          cmocka_unit_test(test_schedules_are_valid),
+      cmocka_unit_test(test_schedules_are_refused),    cmocka_unit_test(test_other_schedules_are_refused),
+      cmocka_unit_test(test_short_products_alternate), cmocka_unit_test(test_epilogue_is_part_of_the_name),
+      cmocka_unit_test(test_windows_are_valid),        cmocka_unit_test(test_windows_have_corners),
+      cmocka_unit_test(test_refuses_windows),          cmocka_unit_test(test_refuses)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -247,9 +247,7 @@ static void producer(writer_t *w) {
 /* ---- Turns of the warpgroups: each opens the next one's ---- */
 
 static void open_turn(writer_t *w, int number) {
-  o3_kernel_text_t *t = w->t;
-  o3_kt_line(t, "nvvm.barrier.arrive id = %%v%d number_of_threads = %%v%d",
-             o3_kt_op_const(t, "addi", number, 1), o3_kt_i32(t, 2 * WARPGROUP));
+  o3_kt_barrier_arrive(w->t, o3_kt_op_const(w->t, "addi", number, 1), 2 * WARPGROUP);
 }
 
 static void begin_turn(writer_t *w, const consumer_t *c) {

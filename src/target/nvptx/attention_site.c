@@ -341,8 +341,8 @@ static bool walk_select(body_t *body, MlirOperation op) {
   linear_t result = values[!of_false], hidden = values[of_false];
   if (!is_constant(hidden) || result.score == 0 || result.mask != 0 || result.selected) return false;
   if (mask.causal) {
-    result.causal = true;
-    return of_false && hidden.constant <= HIDDEN && know(body, mlirOperationGetResult(op, 0), result);
+    result.causal = true; /* hides_all */
+    return know(body, mlirOperationGetResult(op, 0), result);
   }
   result.selected = true;
   result.of_false = of_false;
@@ -403,6 +403,24 @@ static const char *read_mask(reader_t *r, const o3_nest_operand_t *operand) {
   return NULL;
 }
 
+/* What stands in the body for a number: a constant, or an argument whose operand is one. */
+static bool is_number_of(const reader_t *r, MlirValue value, double *number) {
+  if (constant_of(value, number)) return true;
+  if (!mlirValueIsABlockArgument(value)) return false;
+  return is_number(r->other->operands[mlirBlockArgumentGetArgNumber(value)].value, number);
+}
+
+/* Whether all that a mask does is to put numbers of at most HIDDEN where it is false. */
+static bool hides_all(const reader_t *r, int index) {
+  MlirOpOperand use = mlirValueGetFirstUse(mlirBlockGetArgument(r->other->body, index));
+  for (double number; !mlirOpOperandIsNull(use); use = mlirOpOperandGetNextUse(use)) {
+    MlirOperation op = mlirOpOperandGetOwner(use);
+    if (!o3_op_is(op, "arith.select") || mlirOpOperandGetOperandNumber(use) != 0) return false;
+    if (!is_number_of(r, mlirOperationGetOperand(op, 2), &number) || !(number <= HIDDEN)) return false;
+  }
+  return true;
+}
+
 /* The fuse stage has found that this mask shows what is not above the diagonal of the scores. */
 static bool is_up_to_diagonal(const reader_t *r, int index) {
   const o3_nest_operand_t *operand = &r->other->operands[index];
@@ -413,7 +431,7 @@ static bool is_up_to_diagonal(const reader_t *r, int index) {
   if (!is_boolean(operand->value) || booleans != 1 ||
       o3_op_ints(r->other->op, O3_UP_TO_DIAGONAL, places, 2) != 2)
     return false;
-  return r->a.rows == r->a.columns && r->a.rows > 1 &&
+  return r->a.rows == r->a.columns && r->a.rows > 1 && hides_all(r, index) &&
          dim_at(operand, (int)places[0]) == loop_at(r, out, ROW) &&
          dim_at(operand, (int)places[1]) == loop_at(r, out, COLUMN);
 }

@@ -225,6 +225,11 @@ int o3_depthwise_run(const o3_gemm_t *g, int multiprocessors) {
   return run;
 }
 
+const char *o3_depthwise_refuse_run(const o3_gemm_t *g, int run) {
+  bool fits = run >= 1 && run <= MAX_RUN && span(g->window, run) <= MAX_SPAN;
+  return fits ? NULL : "a thread's outputs are not 1 to 8, or read too wide a part of the image";
+}
+
 o3_status_t o3_depthwise_build(const o3_gemm_t *gemm, int run, int sm, o3_gpu_kernel_t *kernel) {
   writer_t w = {.g = gemm, .win = gemm->window, .kernel = kernel, .run = run};
   char stem[64];

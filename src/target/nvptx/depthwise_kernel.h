@@ -18,7 +18,10 @@ const char *o3_depthwise_refuse(const o3_gemm_t *gemm);
 /* How many neighbouring outputs along x a thread computes, on a card of |multiprocessors|. */
 int o3_depthwise_run(const o3_gemm_t *gemm, int multiprocessors);
 
-/* |run|: 1 to 8. |sm|: the compute capability, 80 and up. */
+/* Why no kernel can be built for |run|; NULL when one can. Static text. */
+const char *o3_depthwise_refuse_run(const o3_gemm_t *gemm, int run);
+
+/* |sm|: the compute capability, 80 and up. */
 o3_status_t o3_depthwise_build(const o3_gemm_t *gemm, int run, int sm, o3_gpu_kernel_t *kernel) O3_MUST_USE;
 
 #endif

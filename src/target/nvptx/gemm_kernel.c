@@ -115,8 +115,7 @@ static void window_place(o3_gemm_writer_t *w, int row, int place[3]) {
   const o3_gemm_window_t *window = w->g->window;
   int rest = row;
   for (int i = 0; i < 2; ++i) {
-    int at = o3_kt_op_const(t, "remui", rest, window->outputs[i]);
-    rest = o3_kt_op_const(t, "divui", rest, window->outputs[i]);
+    int at = o3_kt_split(t, &rest, window->outputs[i]);
     place[i] = o3_kt_op_const(t, "subi", o3_kt_op_const(t, "muli", at, window->steps[i]), window->lows[i]);
   }
   place[2] = rest;

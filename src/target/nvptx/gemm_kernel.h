@@ -1,4 +1,4 @@
-/* Matrix products on warpgroups (sm_90a): D = epilogue(A B), f16 or bf16 operands, f32 sums.
+/* Matrix products on warpgroups (sm_90a): D = epilogue(A B), f16, bf16 or tf32 operands, f32 sums.
  *
  *     D[b, c, m, n] = epilogue(sum over k of A[b, c, m, k] * B[b, c, k, n], extra operands at (b, c, m, n))
  *
@@ -8,9 +8,9 @@
  *                                X[n, y * step + j * dilation - low, x * step + i * dilation - low, c] *
  *                                B[(j, i, c), m])       X is zero outside of the image
  *
- * A producer warp fills a ring of shared memory by TMA; one or two consumer warpgroups multiply 64 rows each,
- * apply the epilogue to the sums in registers and store. Buffers: 0 is A, 1 is B, then the extra operands, D
- * is the last.
+ * A producer warp fills a ring of shared memory by TMA; one or two consumer warpgroups multiply 64 or 128
+ * rows each, apply the epilogue to the sums in registers and store. Buffers: 0 is A, 1 is B, then the extra
+ * operands, D is the last.
  */
 #ifndef O3_TARGET_NVPTX_GEMM_KERNEL_H
 #define O3_TARGET_NVPTX_GEMM_KERNEL_H

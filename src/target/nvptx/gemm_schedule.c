@@ -120,7 +120,7 @@ static bool allowed(const o3_gemm_t *g, const o3_gemm_schedule_t *s, const o3_gp
   if (s->split > gpu->cluster) return false;
   if (s->columns > 64 && s->columns - 64 >= g->n) return false;
   if (s->consumers > 1 && g->m <= O3_GEMM_ROWS) return false;
-  if (s->alternate && ((s->columns != 128 && s->columns != 192) || g->element == O3_GPU_F32)) return false;
+  if (s->alternate && ((s->columns != 128 && s->columns != 192) || g->element == O3_GPU_TF32)) return false;
   if (s->split > 1 && (s->columns > 64 || count_blocks(g, s) > gpu->multiprocessors)) return false;
   return o3_gemm_refuse_schedule(g, s, (int)gpu->shared_per_block) == NULL;
 }

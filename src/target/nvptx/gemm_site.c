@@ -590,14 +590,17 @@ static const char *refuse_gemm(const reader_t *r) {
   return is_depthwise(r) ? "its windows are of one channel each" : o3_gemm_refuse(&r->gemm);
 }
 
+static o3_status_t check_schedule(const char *refused) {
+  return refused ? o3_status_create(O3_STATUS_INVALID_MODEL, "o3.schedule of a product: %s", refused) : NULL;
+}
+
 static o3_status_t build_gemm(reader_t *r, o3_gpu_kernel_t *kernel, const char **why_not) {
   o3_gemm_schedule_t schedule = choose_schedule(r);
   if (!schedule.columns) {
     *why_not = "the stages of no tile fit into the card's shared memory";
     return NULL;
   }
-  const char *refused = o3_gemm_refuse_schedule(&r->gemm, &schedule, r->site->shared_bytes);
-  if (refused) return o3_status_create(O3_STATUS_INVALID_MODEL, "o3.schedule of a product: %s", refused);
+  O3_TRY(check_schedule(o3_gemm_refuse_schedule(&r->gemm, &schedule, r->site->shared_bytes)));
   O3_TRY(o3_gemm_build(&r->gemm, &schedule, r->site->multiprocessors, kernel));
   O3_GPU_KERNEL_NOTE(kernel, {"consumers", schedule.consumers}, {"products", schedule.products},
                      {"columns", schedule.columns}, {"stages", schedule.stages}, {"split", schedule.split},
@@ -617,6 +620,7 @@ static const char *refuse_depthwise(const reader_t *r) {
 static o3_status_t build_depthwise(reader_t *r, o3_gpu_kernel_t *kernel, const char **why_not) {
   (void)why_not;
   int run = choose_run(r);
+  O3_TRY(check_schedule(o3_depthwise_refuse_run(&r->gemm, run)));
   O3_TRY(o3_depthwise_build(&r->gemm, run, r->site->sm, kernel));
   O3_GPU_KERNEL_NOTE(kernel, {"run", run});
   return NULL;
@@ -656,6 +660,7 @@ static o3_status_t build_mma(reader_t *r, o3_gpu_kernel_t *kernel, const char **
     *why_not = "the stages of no tile fit into the card's shared memory";
     return NULL;
   }
+  O3_TRY(check_schedule(o3_mma_refuse_schedule(&r->gemm, &s, &card)));
   O3_TRY(o3_mma_build(&r->gemm, &s, &card, kernel));
   O3_GPU_KERNEL_NOTE(kernel, {"warp_rows", s.warps[0]}, {"warp_columns", s.warps[1]},
                      {"piece_rows", s.pieces[0]}, {"piece_columns", s.pieces[1]}, {"slices", s.slices},
@@ -683,6 +688,7 @@ static const char *refuse_gemv(const reader_t *r) {
 static o3_status_t build_gemv(reader_t *r, o3_gpu_kernel_t *kernel, const char **why_not) {
   (void)why_not;
   o3_gemv_schedule_t s = choose_gemv_schedule(r);
+  O3_TRY(check_schedule(o3_gemv_refuse_schedule(&r->gemm, &s, r->site->gpu)));
   O3_TRY(o3_gemv_build(&r->gemm, &s, r->site->gpu->sm >= 90, kernel));
   O3_GPU_KERNEL_NOTE(kernel, {"warps", s.warps}, {"lanes", s.lanes}, {"columns", s.columns},
                      {"depth", s.depth}, {"sharing", s.sharing}, {"vector", s.vector});

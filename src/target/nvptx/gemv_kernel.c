@@ -14,6 +14,7 @@ enum {
   WARP = 32,
   LOAD_BYTES = 16,
   MAX_DEPTH = 8,
+  MAX_WARPS = 32,
   MAX_COLUMNS = 8,
   MAX_SUMS = O3_GEMV_MAX_ROWS * MAX_COLUMNS
 };
@@ -398,4 +399,20 @@ static o3_gemv_schedule_t schedule_columns(const o3_gemm_t *g, const o3_gpu_t *g
 
 o3_gemv_schedule_t o3_gemv_schedule(const o3_gemm_t *gemm, const o3_gpu_t *gpu) {
   return gemm->b_by_rows ? schedule_rows(gemm, gpu) : schedule_columns(gemm, gpu);
+}
+
+static bool is_power(int value, int most) {
+  return value >= 1 && value <= most && (value & (value - 1)) == 0;
+}
+
+/* Vectors are as long as alignment allows at most, and so is by rows of B what is read of A at a time. */
+const char *o3_gemv_refuse_schedule(const o3_gemm_t *g, const o3_gemv_schedule_t *s, const o3_gpu_t *gpu) {
+  const o3_gemv_schedule_t own = o3_gemv_schedule(g, gpu);
+  if (!is_power(s->warps, MAX_WARPS) || !is_power(s->lanes, WARP))
+    return "its warps or lanes are not 1, 2, 4, 8, 16 or 32";
+  if (!is_power(s->vector, own.vector)) return "its vectors are longer than the operands are aligned";
+  if (!is_power(s->depth, g->b_by_rows ? own.depth : MAX_DEPTH))
+    return "its depth is not 1, 2, 4 or 8, or not aligned";
+  if (!is_power(s->columns, MAX_COLUMNS)) return "its columns are not 1, 2, 4 or 8";
+  return is_power(s->sharing, s->warps) ? NULL : "more warps share columns than there are";
 }

@@ -24,6 +24,10 @@ const char *o3_gemv_refuse(const o3_gemm_t *gemm);
 
 o3_gemv_schedule_t o3_gemv_schedule(const o3_gemm_t *gemm, const o3_gpu_t *gpu);
 
+/* Why no kernel can be built by the schedule; NULL when one can. Static text. */
+const char *o3_gemv_refuse_schedule(const o3_gemm_t *gemm, const o3_gemv_schedule_t *schedule,
+                                    const o3_gpu_t *gpu);
+
 o3_status_t o3_gemv_build(const o3_gemm_t *gemm, const o3_gemv_schedule_t *schedule, bool overlaps,
                           o3_gpu_kernel_t *kernel) O3_MUST_USE;
 

@@ -61,8 +61,7 @@ static void begin_window(o3_kernel_text_t *t, o3_mma_copy_t *c, int item, int ro
   const o3_gemm_window_t *w = window_of(c);
   int rest = row, element = -1;
   for (int i = 0; i < 2; ++i) {
-    int at = o3_kt_op_const(t, "remui", rest, w->outputs[i]);
-    rest = o3_kt_op_const(t, "divui", rest, w->outputs[i]);
+    int at = o3_kt_split(t, &rest, w->outputs[i]);
     c->rows[item][i] = o3_kt_op_const(t, "subi", scaled(t, at, w->steps[i]), w->lows[i]);
     int offset = scaled(t, c->rows[item][i], w->strides[i]);
     element = i ? o3_kt_op(t, "addi", element, offset) : offset;

@@ -349,7 +349,7 @@ static void store_staged(writer_t *w, const o3_mma_block_t *block, int region) {
   int chunks = block->line_bytes / O3_MMA_CHUNK, apart = WARP / chunks;
   int chunk = o3_kt_op_const(t, "remui", w->lane, chunks),
       first = o3_kt_op_const(t, "divui", w->lane, chunks);
-  int column = o3_kt_op_const(t, "addi", o3_kt_op_const(t, "muli", chunk, 8), 0);
+  int column = o3_kt_op_const(t, "muli", chunk, 8);
   column = o3_kt_op(t, "addi", column, o3_kt_op(t, "addi", w->place.column, w->warp[1]));
   for (int i = 0; i < block->lines / apart; ++i) {
     int line = o3_kt_op_const(t, "addi", first, (int64_t)i * apart);
@@ -396,8 +396,7 @@ static void store_sums(writer_t *w, const int *sums) {
   if (w->s->staged) {
     int warp = o3_kt_uniform(
         t, o3_kt_op_const(t, "shrui", o3_kt_op_const(t, "remui", w->thread, slice_threads(w)), 5));
-    o3_kt_line(t, "nvvm.barrier id = %%v%d number_of_threads = %%v%d", o3_kt_i32(t, 1),
-               o3_kt_i32(t, slice_threads(w)));
+    o3_kt_barrier(t, o3_kt_i32(t, 1), slice_threads(w));
     region = o3_kt_shared(t, w->shared, o3_kt_op_const(t, "muli", warp, o3_mma_block_bytes(&block)));
   }
   for (int piece = 0; piece < w->s->pieces[0] * w->s->pieces[1]; ++piece) {

@@ -40,6 +40,10 @@ int o3_mma_shared_bytes(const o3_gemm_t *gemm, const o3_mma_unit_t *unit, const 
 
 o3_mma_schedule_t o3_mma_schedule(const o3_gemm_t *gemm, const o3_mma_card_t *card);
 
+/* Why no kernel can be built by the schedule; NULL when one can. Static text. */
+const char *o3_mma_refuse_schedule(const o3_gemm_t *gemm, const o3_mma_schedule_t *schedule,
+                                   const o3_mma_card_t *card);
+
 o3_status_t o3_mma_build(const o3_gemm_t *gemm, const o3_mma_schedule_t *schedule, const o3_mma_card_t *card,
                          o3_gpu_kernel_t *kernel) O3_MUST_USE;
 

@@ -90,11 +90,40 @@ static bool allowed(const o3_gemm_t *g, const o3_mma_unit_t *u, const o3_mma_car
   return o3_mma_shared_bytes(g, u, s) <= card->shared_bytes;
 }
 
+static const shape_t *shapes_of(const o3_mma_unit_t *u, int *count) {
+  bool large = u->rows > 16;
+  *count = (int)(large ? sizeof(LARGE_PIECES) / sizeof(shape_t) : sizeof(SMALL_PIECES) / sizeof(shape_t));
+  return large ? LARGE_PIECES : SMALL_PIECES;
+}
+
+static bool has_shape(const o3_mma_schedule_t *s, const shape_t *shape) {
+  for (int i = 0; i < 2; ++i)
+    if (s->warps[i] != shape->warps[i] || s->pieces[i] != shape->pieces[i]) return false;
+  return s->slices == shape->slices;
+}
+
+const char *o3_mma_refuse_schedule(const o3_gemm_t *g, const o3_mma_schedule_t *s,
+                                   const o3_mma_card_t *card) {
+  enum { MAX_STAGES = 8 };
+  const o3_mma_unit_t *u = o3_mma_unit(card->sm, g->element);
+  int count, i = 0;
+  const shape_t *shapes = shapes_of(u, &count);
+  while (i < count && !has_shape(s, &shapes[i])) ++i;
+  if (i == count) return "its warps, pieces and slices are none of the tiles there are";
+  if (s->line_bytes != LINE) return "its lines are not of 128 bytes";
+  if (s->stages < 2 || s->stages > (o3_mma_is_async(g, card->sm) ? MAX_STAGES : 2))
+    return "its stages are not 2, or with asynchronous copies 2 to 8";
+  if (s->blocks < 1 || s->blocks > MAX_BLOCKS || s->group_rows < 1)
+    return "its blocks are not 1 to 8, or a count is zero";
+  if (s->staged && !is_staged(g, u, s)) return "the result's rows cannot go through shared memory";
+  return allowed(g, u, card, s) ? NULL
+                                : "its stages do not fit into the shared memory, or B's lines are too short";
+}
+
 o3_mma_schedule_t o3_mma_schedule(const o3_gemm_t *g, const o3_mma_card_t *card) {
   const o3_mma_unit_t *u = o3_mma_unit(card->sm, g->element);
-  bool large = u->rows > 16;
-  const shape_t *shapes = large ? LARGE_PIECES : SMALL_PIECES;
-  int count = (int)(large ? sizeof(LARGE_PIECES) / sizeof(shape_t) : sizeof(SMALL_PIECES) / sizeof(shape_t));
+  int count;
+  const shape_t *shapes = shapes_of(u, &count);
   o3_mma_schedule_t best = {0};
   double quickest = 0;
   for (int i = 0; i < count; ++i) {

@@ -143,9 +143,10 @@ def compare(contestants):
 
 
 def compile_for_card(model, folder, feeds, level=3):
-    """The library, and the seconds that it took."""
+    """The library, named for its model, batch and level, since a path is loaded once; and the seconds that it took."""
+    batch = len(next(iter(feeds.values())))
     shapes = [f"--shape={name}:{'x'.join(map(str, array.shape))}" for name, array in feeds.items()]
-    library = os.path.join(folder, f"{os.path.basename(model)}-O{level}.so")
+    library = os.path.join(folder, f"{os.path.basename(model)}-{batch}-O{level}.so")
     start = time.perf_counter()
     o3_model.compile_model(model, library, level, ("--target", "gpu", "--precision", "fp16", *shapes))
     return library, time.perf_counter() - start

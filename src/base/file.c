@@ -179,18 +179,19 @@ o3_status_t o3_file_commit_pair(o3_prepared_file_t *first, o3_prepared_file_t *s
   o3_strbuf_printf(&old, "%s.old", first->temporary.text);
   o3_status_t status =
       target && !old.failed ? keep_old(first, old.text, &kept) : file_error("write", first->target, ENOMEM);
-  if (status)
-    o3_file_discard(first);
-  else
-    status = o3_file_commit(first);
+  bool replaced = false;
   if (status) {
-    o3_file_discard(second);
+    o3_file_discard(first);
   } else {
-    status = o3_file_commit(second);
-    /* The error is reported already; a restoring that fails, too, leaves the old data under its other name.
-     */
-    if (status && (kept ? rename(old.text, target) : unlink(target))) kept = false;
+    status = o3_file_commit(first);
+    replaced = !status;
   }
+  if (replaced)
+    status = o3_file_commit(second);
+  else
+    o3_file_discard(second);
+  /* The error is reported already; a restoring that fails, too, leaves the old data under its other name. */
+  if (status && (kept ? rename(old.text, target) : replaced && unlink(target))) kept = false;
   if (kept) unlink(old.text);
   o3_strbuf_deinit(&old);
   free(target);

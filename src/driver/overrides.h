@@ -5,8 +5,8 @@
 #include "ir/pass.h"
 #include "o3/compiler.h"
 
-/* Adds "NAME=SIZE" to options->dims, "NAME:1x3x?x224" to options->shapes; the arrays and names are allocated
- * in |arena|. INVALID_ARGUMENT when |text| is not of that form. "NAME=NUMBER" to options->values. */
+/* Adds "NAME=SIZE" to options->dims, "NAME:1x3x?x224" to options->shapes, "NAME=NUMBER" to options->values;
+ * the arrays and names are allocated in |arena|. INVALID_ARGUMENT when |text| is not of that form. */
 o3_status_t o3_overrides_add_dim(o3_arena_t *arena, const char *text, o3_compile_options_t *options)
     O3_MUST_USE;
 o3_status_t o3_overrides_add_shape(o3_arena_t *arena, const char *text, o3_compile_options_t *options)

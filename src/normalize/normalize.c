@@ -2,6 +2,7 @@
  * bodies of subgraphs are converted where the node that owns them stands. */
 #include "normalize/normalize.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -334,6 +335,13 @@ static o3_status_t declared_shape(o3_nz_t *nz, MlirOperation func, int index, co
 }
 
 /* What stands for the input: its argument, or the value that the user says it has, which a guard checks. */
+/* Exactly, also as the number that scalars are made from. */
+static bool holds(MlirType element, int64_t value) {
+  const int64_t exact = INT64_C(1) << 53;
+  int bits = o3_type_bits(element) - !mlirIntegerTypeIsUnsigned(element);
+  return value <= exact && (bits >= 63 || value >> bits == 0);
+}
+
 static o3_status_t fix_value(o3_nz_t *nz, const char *name, MlirValue *value) {
   const o3_fact_t *fact = o3_nz_fact(nz, *value);
   const o3_value_override_t *given = NULL;
@@ -346,6 +354,9 @@ static o3_status_t fix_value(o3_nz_t *nz, const char *name, MlirValue *value) {
       o3_infer_small_count(&fact->shape) != 1)
     return o3_status_create(O3_STATUS_INVALID_ARGUMENT,
                             "--value %s: the input is no single integer, of rank 0 or 1", name);
+  if (!holds(fact->element, given->value))
+    return o3_status_create(O3_STATUS_INVALID_ARGUMENT, "--value %s=%" PRId64 ": %s", name, given->value,
+                            "the input's type, or a double, does not hold the number");
   nz->who = o3_arena_printf(nz->arena, "input '%s', which --value has fixed", name);
   O3_TRY_ALLOC(nz->who);
   (void)o3_nz_bind_sizes(nz, *value, "it", &element, 1);

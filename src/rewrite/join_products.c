@@ -150,12 +150,18 @@ static MlirOperation first_product(const source_t sources[SOURCES]) {
   }
 }
 
+/* Others may read the constant, before the products, too. */
+static void move_to_front(MlirValue constant) {
+  MlirOperation op = o3_value_def(constant), front = mlirBlockGetFirstOperation(mlirOperationGetBlock(op));
+  if (!mlirOperationEqual(front, op)) mlirOperationMoveBefore(op, front);
+}
+
 static void join(const source_t sources[SOURCES]) {
-  MlirOperation first = first_product(sources);
   for (int i = 0; i < SOURCES; ++i) {
-    mlirOperationMoveBefore(o3_value_def(sources[i].weights), first);
-    mlirOperationMoveBefore(o3_value_def(sources[i].bias), first);
+    move_to_front(sources[i].weights);
+    move_to_front(sources[i].bias);
   }
+  MlirOperation first = first_product(sources);
   o3_builder_t b = o3_builder_before(first);
   MlirValue all = build_heads(&b, sources);
   MlirValue parts[SOURCES];

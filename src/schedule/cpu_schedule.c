@@ -343,11 +343,12 @@ static const struct {
   o3_schedule_family_t family;
   const char *multiple, *of;
 } MULTIPLES[] = {
-    {O3_SCHEDULE_FAMILY_PACKED, "columns", "lanes"},    {O3_SCHEDULE_FAMILY_PACKED, "panel", "columns"},
-    {O3_SCHEDULE_FAMILY_TILES, NULL, "lanes"},          {O3_SCHEDULE_FAMILY_WINOGRAD, NULL, "lanes"},
-    {O3_SCHEDULE_FAMILY_WINOGRAD, "chunk", "pixels"},   {O3_SCHEDULE_FAMILY_WINOGRAD, "chunk", "whole"},
-    {O3_SCHEDULE_FAMILY_WINOGRAD, "panel", "chunk"},    {O3_SCHEDULE_FAMILY_CSR, NULL, "lanes"},
-    {O3_SCHEDULE_FAMILY_ATTENTION, "columns", "lanes"}, {O3_SCHEDULE_FAMILY_ATTENTION, "keys", "columns"}};
+    {O3_SCHEDULE_FAMILY_PACKED, "columns", "lanes"},  {O3_SCHEDULE_FAMILY_PACKED, "panel", "columns"},
+    {O3_SCHEDULE_FAMILY_THIN, NULL, "lanes"},         {O3_SCHEDULE_FAMILY_TILES, NULL, "lanes"},
+    {O3_SCHEDULE_FAMILY_WINOGRAD, NULL, "lanes"},     {O3_SCHEDULE_FAMILY_WINOGRAD, "chunk", "pixels"},
+    {O3_SCHEDULE_FAMILY_WINOGRAD, "chunk", "whole"},  {O3_SCHEDULE_FAMILY_WINOGRAD, "panel", "chunk"},
+    {O3_SCHEDULE_FAMILY_CSR, NULL, "lanes"},          {O3_SCHEDULE_FAMILY_ATTENTION, "columns", "lanes"},
+    {O3_SCHEDULE_FAMILY_ATTENTION, "keys", "columns"}};
 
 MlirAttribute o3_schedule_attr(MlirContext context, o3_schedule_family_t family, const void *schedule) {
   const int64_t *values = schedule;

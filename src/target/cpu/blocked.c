@@ -954,8 +954,6 @@ o3_status_t o3_blocked_open(o3_pass_env_t *env, MlirModule module, const o3_prod
   return NULL;
 }
 
-int64_t o3_blocked_strip_rows(const o3_blocked_emitter_t *self) { return self->schedule.strip_rows; }
-
 void o3_blocked_move(o3_blocked_emitter_t *self, o3_builder_t *b, const o3_blocked_part_t *part,
                      MlirValue memory, MlirValue row0) {
   o3_nest_t *nest = &self->product.nest;

@@ -40,8 +40,6 @@ const char *o3_blocked_refuse_part(const o3_blocked_t *product, const o3_product
 o3_status_t o3_blocked_open(o3_pass_env_t *env, MlirModule module, const o3_product_kernel_t *kernel,
                             const o3_blocked_part_t *part, o3_builder_t *builder,
                             o3_blocked_emitter_t **emitter) O3_MUST_USE;
-/* As its schedule says. */
-int64_t o3_blocked_strip_rows(const o3_blocked_emitter_t *emitter);
 /* From now on the part's image is one block in |memory| (flat), whose row 0 is, or would be, at |row0|. */
 void o3_blocked_move(o3_blocked_emitter_t *emitter, o3_builder_t *builder, const o3_blocked_part_t *part,
                      MlirValue memory, MlirValue row0);

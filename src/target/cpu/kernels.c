@@ -305,20 +305,23 @@ static o3_status_t emit_contraction(inlined_t *self) {
 }
 
 /* The buffers between its ops are parts of the scratch memory. */
+static void destroy_body(inlined_t *self) {
+  for (int i = 0; i < self->num_ops; ++i) mlirOperationDestroy(self->ops[i]);
+  for (int i = 0; i < self->num_buffers; ++i) mlirOperationDestroy(self->buffers[i]);
+}
+
 static o3_status_t emit_winograd(inlined_t *self) {
   o3_winograd_kernel_t kernel;
   if (!o3_winograd_read(self->num_ops, self->ops, &kernel)) return not_winograd(self->kernel);
   O3_TRY(o3_winograd_emit(self->env, self->module, &kernel, mlirOperationGetOperand(self->call, 0)));
-  for (int i = 0; i < self->num_ops; ++i) mlirOperationDestroy(self->ops[i]);
-  for (int i = 0; i < self->num_buffers; ++i) mlirOperationDestroy(self->buffers[i]);
+  destroy_body(self);
   return NULL;
 }
 
 static o3_status_t emit_chain(inlined_t *self) {
   O3_TRY(o3_chain_emit(self->env, self->module, self->num_ops, self->ops,
                        mlirOperationGetOperand(self->call, 0)));
-  for (int i = 0; i < self->num_ops; ++i) mlirOperationDestroy(self->ops[i]);
-  for (int i = 0; i < self->num_buffers; ++i) mlirOperationDestroy(self->buffers[i]);
+  destroy_body(self);
   return NULL;
 }
 

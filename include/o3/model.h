@@ -53,7 +53,11 @@ typedef enum o3_dtype {
   O3_FLOAT64 = 11,
   O3_UINT32 = 12,
   O3_UINT64 = 13,
-  O3_BFLOAT16 = 16
+  O3_BFLOAT16 = 16,
+  O3_FLOAT8E4M3FN = 17,
+  O3_FLOAT8E4M3FNUZ = 18,
+  O3_FLOAT8E5M2 = 19,
+  O3_FLOAT8E5M2FNUZ = 20
 } o3_dtype_t;
 
 typedef struct o3_model o3_model_t;

@@ -28,10 +28,11 @@ static int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 /* ---- Masks ---- */
 
-/* The bits that tell a number from zero: all but the sign of floating-point numbers. */
+/* The bits that tell a number from zero: all but the sign of floating-point numbers with two zeros. */
 static uint64_t magnitude_bits(MlirType element) {
   uint64_t all = UINT64_MAX >> (64 - o3_type_bits(element));
-  return o3_type_is_float(element) ? all >> 1 : all;
+  const o3_float8_t *format = o3_type_float8(element);
+  return o3_type_is_float(element) && !(format && format->single) ? all >> 1 : all;
 }
 
 bool o3_zero_mask_fill(MlirType element, const void *data, int64_t count, uint8_t *nonzero) {

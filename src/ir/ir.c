@@ -153,6 +153,13 @@ bool o3_type_is_unsigned(MlirType element) {
   return mlirTypeIsAInteger(element) && (mlirIntegerTypeIsUnsigned(element) || o3_type_is_bool(element));
 }
 
+const o3_float8_t *o3_type_float8(MlirType element) {
+  if (mlirTypeIsAFloat8E4M3FN(element)) return o3_float8(O3_DTYPE_F8E4M3FN);
+  if (mlirTypeIsAFloat8E4M3FNUZ(element)) return o3_float8(O3_DTYPE_F8E4M3FNUZ);
+  if (mlirTypeIsAFloat8E5M2(element)) return o3_float8(O3_DTYPE_F8E5M2);
+  return mlirTypeIsAFloat8E5M2FNUZ(element) ? o3_float8(O3_DTYPE_F8E5M2FNUZ) : NULL;
+}
+
 int o3_type_bits(MlirType element) {
   if (o3_type_is_bool(element)) return 8;
   if (mlirTypeIsAInteger(element)) return (int)mlirIntegerTypeGetWidth(element);

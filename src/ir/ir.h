@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/float8.h"
 #include "base/status.h"
 
 /* The largest rank that the compiler takes (and the runtime, O3_MAX_RANK). */
@@ -74,10 +75,12 @@ bool o3_type_is_static(MlirType type);
 /* Number of elements of a static shape; -1 when dynamic or too large for int64_t. */
 int64_t o3_type_count(MlirType type);
 
-bool o3_type_is_float(MlirType element);    /* f16, bf16, f32, f64 */
+bool o3_type_is_float(MlirType element);    /* f16, bf16, f32, f64, and 8-bit ones */
 bool o3_type_is_integer(MlirType element);  /* any width, i1 too */
 bool o3_type_is_bool(MlirType element);     /* i1 */
 bool o3_type_is_unsigned(MlirType element); /* ui8 ... ui64, and i1 */
+/* The format of an 8-bit float of base/float8.def; NULL for other types. Static. */
+const o3_float8_t *o3_type_float8(MlirType element);
 /* Bits of an element in memory: i1 takes 8. 0 for types that are no numbers. */
 int o3_type_bits(MlirType element);
 

@@ -202,9 +202,9 @@ static int64_t load_int(MlirType type, const uint8_t *at) {
   return (int64_t)(raw << (64 - bits)) >> (64 - bits);
 }
 
-/* Contents of a constant that is small enough to be tracked. */
+/* Contents of a constant that is small enough to be tracked; 8-bit floats are data. */
 static void read_elements(o3_nz_t *nz, MlirAttribute attr, o3_fact_t *fact) {
-  int64_t count = o3_infer_small_count(&fact->shape);
+  int64_t count = o3_type_float8(fact->element) ? -1 : o3_infer_small_count(&fact->shape);
   o3_element_t *elements = count < 0 ? NULL : o3_infer_elements(nz->arena, count);
   const uint8_t *data = elements ? o3_weights_data(nz->weights, attr, NULL) : NULL;
   if (!data) return;
@@ -318,10 +318,10 @@ static MlirValue build_size(o3_nz_t *nz, const o3_fact_t *fact) {
   return value;
 }
 
-/* Half precision constants are left to the op: they would need rounding here. */
+/* Narrow floats are left to the op: they would need rounding here. */
 static bool can_fold(const o3_nz_t *nz, const o3_fact_t *fact) {
-  bool half = mlirTypeIsAF16(fact->element) || mlirTypeIsABF16(fact->element);
-  return (o3_fact_is_const(fact) && !half) || is_size_like(nz, fact);
+  bool narrow = o3_type_is_float(fact->element) && o3_type_bits(fact->element) < 32;
+  return (o3_fact_is_const(fact) && !narrow) || is_size_like(nz, fact);
 }
 
 static MlirValue fold(o3_nz_t *nz, const o3_fact_t *fact) {
@@ -397,6 +397,32 @@ static bool check_sizes(o3_nz_t *nz, int count, const o3_fact_t *facts) {
   return true;
 }
 
+static bool takes_float8(const char *name) {
+  static const char *const OPS[] = {
+#define O3_FLOAT8_OP(name) name,
+#include "normalize/float8_ops.def"
+#undef O3_FLOAT8_OP
+  };
+  for (size_t i = 0; i < sizeof(OPS) / sizeof(OPS[0]); ++i) {
+    if (strcmp(OPS[i], name) == 0) return true;
+  }
+  return strncmp(name, "o3.", 3) != 0;
+}
+
+/* Nothing computes with 8-bit floats: ONNX casts and dequantises them first. */
+static bool check_float8(o3_nz_t *nz, const char *name, int num_operands, const MlirValue *operands) {
+  for (int i = 0; i < num_operands; ++i) {
+    const o3_float8_t *format = o3_type_float8(o3_nz_element(nz, operands[i]));
+    if (!format || takes_float8(name)) continue;
+    o3_nz_fail(nz, o3_nz_unsupported(nz,
+                                     "operands of type %s are moved, cast and dequantised only, not computed "
+                                     "with (%s)",
+                                     o3_dtype_info(format->dtype)->name, name));
+    return false;
+  }
+  return true;
+}
+
 void o3_nz_op_stated(o3_nz_t *nz, const char *name, int num_operands, const MlirValue *operands,
                      int num_attrs, const o3_attr_t *attrs, int num_results, const o3_fact_t *facts,
                      MlirValue *results) {
@@ -410,7 +436,7 @@ void o3_nz_op_stated(o3_nz_t *nz, const char *name, int num_operands, const Mlir
   }
   O3_ASSERT(num_attrs < MAX_OP_ATTRS && num_results <= O3_NODE_MAX_OUTPUTS,
             "ops have few attributes and results");
-  if (!check_sizes(nz, num_results, facts)) return;
+  if (!check_float8(nz, name, num_operands, operands) || !check_sizes(nz, num_results, facts)) return;
   for (int i = 0; i < num_attrs; ++i) all[i] = attrs[i];
   for (int i = 0; i < num_results; ++i) types[i] = o3_fact_type(&facts[i]);
   all[num_attrs] =
@@ -525,6 +551,14 @@ MlirValue o3_nz_select(o3_nz_t *nz, MlirValue condition, MlirValue a, MlirValue 
 MlirValue o3_nz_cast(o3_nz_t *nz, MlirValue x, MlirType element) {
   if (o3_nz_failed(nz) || mlirTypeEqual(o3_nz_element(nz, x), element)) return x;
   return o3_nz_op(nz, "o3.cast", O3_VALUES(x), O3_ATTRS({"to", o3_attr_type(element)}));
+}
+
+MlirValue o3_nz_cast_float8(o3_nz_t *nz, MlirValue x, MlirType element, bool saturate) {
+  if (o3_nz_failed(nz) || saturate || mlirTypeEqual(o3_nz_element(nz, x), element) ||
+      !o3_type_float8(element))
+    return o3_nz_cast(nz, x, element);
+  return o3_nz_op(nz, "o3.cast", O3_VALUES(x),
+                  O3_ATTRS({"to", o3_attr_type(element)}, {"saturate", o3_attr_bool(nz->context, false)}));
 }
 
 MlirValue o3_nz_clamp(o3_nz_t *nz, MlirValue x, double low, double high) {

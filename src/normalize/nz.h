@@ -143,6 +143,8 @@ MlirValue o3_nz_unary(o3_nz_t *nz, const char *name, MlirValue x);
 MlirValue o3_nz_binary(o3_nz_t *nz, const char *name, MlirValue a, MlirValue b);
 MlirValue o3_nz_select(o3_nz_t *nz, MlirValue condition, MlirValue a, MlirValue b);
 MlirValue o3_nz_cast(o3_nz_t *nz, MlirValue x, MlirType element); /* x itself when it has the type */
+/* The same; 8-bit floats that do not |saturate| give infinity or NaN beyond their largest number. */
+MlirValue o3_nz_cast_float8(o3_nz_t *nz, MlirValue x, MlirType element, bool saturate);
 MlirValue o3_nz_clamp(o3_nz_t *nz, MlirValue x, double low, double high);
 MlirValue o3_nz_reshape(o3_nz_t *nz, MlirValue x, const o3_shape_t *shape); /* counts must agree: guarded */
 MlirValue o3_nz_transpose(o3_nz_t *nz, MlirValue x, const int64_t *perm); /* x itself when perm is identity */

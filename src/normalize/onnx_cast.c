@@ -21,16 +21,17 @@ static o3_status_t read_type(o3_nz_t *nz, const o3_node_t *node, MlirType *to) {
   return NULL;
 }
 
-/* saturate and round_mode concern 8-bit floats only, which are refused by name. */
+/* round_mode concerns float8e8m0 only, which is refused by name. */
 o3_status_t o3_onnx_cast(o3_nz_t *nz, o3_node_t *node) {
   MlirType to;
   O3_TRY(read_type(nz, node, &to));
-  if (!o3_nz_failed(nz)) node->outputs[0] = o3_nz_cast(nz, o3_node_input(node, 0), to);
+  node->outputs[0] = o3_nz_cast_float8(nz, o3_node_input(node, 0), to, o3_node_int(node, "saturate", 1) != 0);
   return NULL;
 }
 
 o3_status_t o3_onnx_cast_like(o3_nz_t *nz, o3_node_t *node) {
-  node->outputs[0] = o3_nz_cast(nz, o3_node_input(node, 0), o3_nz_element(nz, o3_node_input(node, 1)));
+  MlirType to = o3_nz_element(nz, o3_node_input(node, 1));
+  node->outputs[0] = o3_nz_cast_float8(nz, o3_node_input(node, 0), to, o3_node_int(node, "saturate", 1) != 0);
   return NULL;
 }
 

@@ -1,5 +1,7 @@
-/* Linear quantisation. Rounding and saturation are written out in floating point, where they are exact for 8
- * and 16 bits; the emitters of quantised kernels find the pattern. */
+/* Linear quantisation. Rounding and saturation to integers are written out in floating point, where they are
+ * exact for 8 and 16 bits; the emitters of quantised kernels find the pattern. To 8-bit floats they are a
+ * cast's.
+ */
 #include <stdlib.h>
 
 #include "normalize/nz_math.h"
@@ -49,7 +51,9 @@ static range_t range_of(o3_nz_t *nz, MlirType element) {
   bool fits = o3_type_is_integer(element) && !o3_type_is_bool(element) && bits <= 16;
   if (!fits) {
     char *text = o3_type_text(element);
-    o3_nz_fail(nz, o3_nz_unsupported(nz, "quantisation to %s is not supported, only to 8 and 16-bit integers",
+    o3_nz_fail(nz, o3_nz_unsupported(nz,
+                                     "quantisation to %s is not supported, only to 8 and 16-bit integers "
+                                     "and 8-bit floats",
                                      text));
     free(text);
     return (range_t){0, 0};
@@ -59,11 +63,38 @@ static range_t range_of(o3_nz_t *nz, MlirType element) {
 }
 
 /* saturate(round(x / scale) + zero point) */
-static MlirValue quantize(o3_nz_t *nz, MlirValue ratio, MlirValue zero, MlirType to) {
+static MlirValue quantize_integers(o3_nz_t *nz, MlirValue ratio, MlirValue zero, MlirType to) {
   range_t range = range_of(nz, to);
   MlirValue y = o3_nz_unary(nz, "o3.round", o3_nz_cast(nz, ratio, o3_nz_f32(nz)));
   if (!mlirValueIsNull(zero)) y = o3_nz_add(nz, y, o3_nz_cast(nz, zero, o3_nz_f32(nz)));
   return o3_nz_cast(nz, o3_nz_clamp(nz, y, range.low, range.high), to);
+}
+
+/* Zero points of 8-bit floats are zero, says ONNX: of a constant one that is all that can be seen. */
+static bool is_zero_constant(o3_nz_t *nz, MlirValue value) {
+  MlirOperation def = o3_value_def(value);
+  if (mlirOperationIsNull(def) || !o3_op_is(def, "o3.constant")) return false;
+  size_t bytes;
+  const uint8_t *data = o3_weights_data(nz->weights, o3_op_attr(def, "value"), &bytes);
+  for (size_t i = 0; data && i < bytes; ++i) {
+    if (data[i]) return false;
+  }
+  return data != NULL;
+}
+
+/* The zero point as something to add; null when it adds nothing. */
+static MlirValue offset_of(o3_nz_t *nz, const o3_node_t *node, MlirValue x) {
+  MlirValue zero = o3_node_input(node, 2);
+  if (o3_nz_failed(nz) || mlirValueIsNull(zero)) return (MlirValue){0};
+  if (o3_type_float8(o3_nz_element(nz, zero)) && is_zero_constant(nz, zero)) return (MlirValue){0};
+  return spread(nz, node, zero, x);
+}
+
+static MlirValue quantize(o3_nz_t *nz, const o3_node_t *node, MlirValue ratio, MlirValue zero, MlirType to) {
+  if (!o3_type_float8(to)) return quantize_integers(nz, ratio, zero, to);
+  if (!mlirValueIsNull(zero))
+    ratio = o3_nz_add(nz, o3_nz_cast(nz, ratio, o3_nz_f32(nz)), o3_nz_cast(nz, zero, o3_nz_f32(nz)));
+  return o3_nz_cast_float8(nz, ratio, to, o3_node_int(node, "saturate", 1) != 0);
 }
 
 /* The result has the zero point's type, else output_dtype, else ui8. */
@@ -75,26 +106,27 @@ static MlirType quantized_type(o3_nz_t *nz, const o3_node_t *node) {
 
 /* The division is that of the wider of x's and scale's types, or of `precision`. */
 o3_status_t o3_onnx_quantize(o3_nz_t *nz, o3_node_t *node) {
-  MlirValue x = o3_node_input(node, 0), scale = o3_node_input(node, 1), zero = o3_node_input(node, 2);
+  MlirValue x = o3_node_input(node, 0), scale = o3_node_input(node, 1);
   int64_t precision = o3_node_int(node, "precision", 0);
   MlirType to = quantized_type(nz, node),
            type = precision ? o3_nz_onnx_type(nz, precision) : o3_nz_element(nz, scale);
   if (o3_nz_failed(nz)) return NULL;
   if (!o3_type_is_float(type)) type = o3_nz_f32(nz);
   scale = spread(nz, node, o3_nz_cast(nz, scale, type), x);
-  if (!mlirValueIsNull(zero)) zero = spread(nz, node, zero, x);
-  node->outputs[0] = quantize(nz, o3_nz_div(nz, o3_nz_cast(nz, x, type), scale), zero, to);
+  MlirValue ratio = o3_nz_div(nz, o3_nz_cast(nz, x, type), scale);
+  node->outputs[0] = quantize(nz, node, ratio, offset_of(nz, node, x), to);
   return NULL;
 }
 
 /* (x - zero point) * scale, in f32 or wider; scale's type unless output_dtype says another. */
 o3_status_t o3_onnx_dequantize(o3_nz_t *nz, o3_node_t *node) {
-  MlirValue x = o3_node_input(node, 0), scale = o3_node_input(node, 1), zero = o3_node_input(node, 2);
+  MlirValue x = o3_node_input(node, 0), scale = o3_node_input(node, 1);
   int64_t number = o3_node_int(node, "output_dtype", 0);
   MlirType to = number ? o3_nz_onnx_type(nz, number) : o3_nz_element(nz, scale), f32 = o3_nz_f32(nz);
   if (o3_nz_failed(nz)) return NULL;
   MlirValue y = o3_nz_cast(nz, x, f32);
-  if (!mlirValueIsNull(zero)) y = o3_nz_sub(nz, y, o3_nz_cast(nz, spread(nz, node, zero, x), f32));
+  MlirValue zero = offset_of(nz, node, x);
+  if (!mlirValueIsNull(zero)) y = o3_nz_sub(nz, y, o3_nz_cast(nz, zero, f32));
   y = o3_nz_mul(nz, y, spread(nz, node, o3_nz_cast(nz, scale, f32), x));
   node->outputs[0] = o3_nz_cast(nz, y, to);
   return NULL;
@@ -119,8 +151,8 @@ o3_status_t o3_onnx_dynamic_quantize(o3_nz_t *nz, o3_node_t *node) {
   MlirValue flat = o3_nz_equal(nz, span, o3_nz_like(nz, span, 0));
   MlirValue scale = o3_nz_select(nz, flat, o3_nz_like(nz, span, 1), span);
   MlirValue offset = o3_nz_div(nz, o3_nz_unary(nz, "o3.neg", low), scale);
-  MlirValue zero = quantize(nz, offset, (MlirValue){0}, ui8);
-  node->outputs[0] = quantize(nz, o3_nz_div(nz, x, scale), zero, ui8);
+  MlirValue zero = quantize_integers(nz, offset, (MlirValue){0}, ui8);
+  node->outputs[0] = quantize_integers(nz, o3_nz_div(nz, x, scale), zero, ui8);
   node->outputs[1] = scale;
   node->outputs[2] = zero;
   return NULL;

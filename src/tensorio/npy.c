@@ -145,7 +145,8 @@ static o3_status_t resolve_descr(npy_header_t *header, o3_tensor_t *tensor) {
     if (!element) continue;
     snprintf(wanted, sizeof wanted, "%c%zu", element->npy_letter, element->size);
     const bool boolean = dtype == O3_BOOL && !strcmp(type, "?");
-    if (type - descr > 1 || (strcmp(type, wanted) != 0 && !boolean)) continue;
+    const bool byte = dtype == O3_UINT8 && (!strcmp(type, "V1") || !strcmp(type, "f1"));
+    if (type - descr > 1 || (strcmp(type, wanted) != 0 && !boolean && !byte)) continue;
     tensor->dtype = element->dtype;
     header->swapped = descr[0] == '>' && element->size > 1;
     return NULL;

@@ -11,17 +11,18 @@
 
 typedef O3__Tensorio__TensorProto proto_t;
 
-/* The typed fields, and the element types that each holds; float16 and bfloat16 as bits in int32_data. */
+/* The typed fields, and the element types that each holds; narrow floats as bits in int32_data. */
 typedef enum field { FIELD_FLOAT, FIELD_INT32, FIELD_INT64, FIELD_DOUBLE, FIELD_UINT64, FIELD_COUNT } field_t;
 
 static const char *const field_names[FIELD_COUNT] = {"float_data", "int32_data", "int64_data", "double_data",
                                                      "uint64_data"};
 static const field_t element_fields[] = {
-    [O3_FLOAT32] = FIELD_FLOAT,  [O3_UINT8] = FIELD_INT32,   [O3_INT8] = FIELD_INT32,
-    [O3_UINT16] = FIELD_INT32,   [O3_INT16] = FIELD_INT32,   [O3_INT32] = FIELD_INT32,
-    [O3_INT64] = FIELD_INT64,    [O3_BOOL] = FIELD_INT32,    [O3_FLOAT16] = FIELD_INT32,
-    [O3_FLOAT64] = FIELD_DOUBLE, [O3_UINT32] = FIELD_UINT64, [O3_UINT64] = FIELD_UINT64,
-    [O3_BFLOAT16] = FIELD_INT32,
+    [O3_FLOAT32] = FIELD_FLOAT,    [O3_UINT8] = FIELD_INT32,          [O3_INT8] = FIELD_INT32,
+    [O3_UINT16] = FIELD_INT32,     [O3_INT16] = FIELD_INT32,          [O3_INT32] = FIELD_INT32,
+    [O3_INT64] = FIELD_INT64,      [O3_BOOL] = FIELD_INT32,           [O3_FLOAT16] = FIELD_INT32,
+    [O3_FLOAT64] = FIELD_DOUBLE,   [O3_UINT32] = FIELD_UINT64,        [O3_UINT64] = FIELD_UINT64,
+    [O3_BFLOAT16] = FIELD_INT32,   [O3_FLOAT8E4M3FN] = FIELD_INT32,   [O3_FLOAT8E4M3FNUZ] = FIELD_INT32,
+    [O3_FLOAT8E5M2] = FIELD_INT32, [O3_FLOAT8E5M2FNUZ] = FIELD_INT32,
 };
 
 static void field_sizes(const proto_t *proto, size_t sizes[FIELD_COUNT]) {

@@ -7,7 +7,11 @@
 
 #include "base/fault.h"
 #include "base/file.h"
+#include "base/float8.h"
 #include "tensorio/half.h"
+
+#define O3_FLOAT8_LOAD(id, x)  (double)o3_float8_to_float(o3_float8(O3_DTYPE_##id), x)
+#define O3_FLOAT8_STORE(id, x) o3_float8_from_float(o3_float8(O3_DTYPE_##id), (float)(x))
 
 #define TENSOR_ALIGNMENT 64u /* a cache line, and the widest vector */
 
@@ -119,6 +123,12 @@ o3_status_t o3_tensorio_bools_check(const o3_tensor_t *tensor) {
     }
   }
   return NULL;
+}
+
+void o3_tensorio_relabel(o3_tensor_t *tensor, o3_dtype_t dtype) {
+  o3_dtype_id_t id;
+  if (tensor->dtype != O3_UINT8 || !o3_dtype_from_onnx((int32_t)dtype, &id) || !o3_float8(id)) return;
+  tensor->dtype = dtype;
 }
 
 void o3_tensorio_shape_print(o3_strbuf_t *text, int32_t rank, const int64_t *shape) {

@@ -80,13 +80,18 @@ o3_status_t o3_tensorio_file_read(const char *path, o3_tensor_list_t *list) O3_M
 
 /* One tensor from the |size| bytes of a .npy file, format versions 1 to 3: any byte order, C or Fortran
  * order. NumPy has no bfloat16; it is stored as two-byte voids (descr 'V2'), as ml_dtypes does.
- * INVALID_ARGUMENT for a malformed file, UNSUPPORTED for an element type O3 does not have. */
+ * 8-bit floats are written as uint8; what ml_dtypes stores of them (descr 'V1' or 'f1') is read as uint8, for
+ * it does not tell which they are: see o3_tensorio_relabel. INVALID_ARGUMENT for a malformed file,
+ * UNSUPPORTED for an element type O3 does not have. */
 o3_status_t o3_tensorio_npy_parse(const uint8_t *data, size_t size, o3_tensor_t *tensor) O3_MUST_USE;
 /* All arrays of the bytes of a .npz file (stored or deflated). */
 o3_status_t o3_tensorio_npz_parse(const uint8_t *data, size_t size, o3_tensor_list_t *list) O3_MUST_USE;
-/* One tensor from a serialised ONNX TensorProto, with its name. Strings, 4- and 8-bit floats, segments
+/* One tensor from a serialised ONNX TensorProto, with its name. Strings, 4-bit floats, segments
  * and external data are UNSUPPORTED. */
 o3_status_t o3_tensorio_onnx_parse(const uint8_t *data, size_t size, o3_named_tensor_t *tensor) O3_MUST_USE;
+
+/* Bytes from a file that does not know 8-bit floats are of |dtype| where that is one. */
+void o3_tensorio_relabel(o3_tensor_t *tensor, o3_dtype_t dtype);
 
 /* Writes a .npy file, version 1, whole or not at all. */
 o3_status_t o3_tensorio_npy_write(const char *path, const o3_tensor_t *tensor) O3_MUST_USE;

@@ -4,7 +4,7 @@
     model = Model(library)
     outputs = model.session(threads=1).run([x])        # NumPy arrays, in the model's order
 
-bfloat16 arrays are those of ml_dtypes. Errors are O3Error, with the message of the model or of o3c.
+bfloat16 and 8-bit float arrays are those of ml_dtypes. Errors are O3Error, with the message of the model or of o3c.
 """
 
 import ctypes
@@ -23,7 +23,9 @@ MAX_RANK = 16
 ABI = 3
 # o3_dtype_t, which has ONNX's numbers.
 DTYPES = {1: np.float32, 2: np.uint8, 3: np.int8, 4: np.uint16, 5: np.int16, 6: np.int32, 7: np.int64, 9: np.bool_,
-          10: np.float16, 11: np.float64, 12: np.uint32, 13: np.uint64, 16: ml_dtypes.bfloat16}
+          10: np.float16, 11: np.float64, 12: np.uint32, 13: np.uint64, 16: ml_dtypes.bfloat16,
+          17: ml_dtypes.float8_e4m3fn, 18: ml_dtypes.float8_e4m3fnuz, 19: ml_dtypes.float8_e5m2,
+          20: ml_dtypes.float8_e5m2fnuz}
 NUMBERS = {np.dtype(dtype): number for number, dtype in DTYPES.items()}
 CODES = {1: "invalid argument", 2: "unsupported", 3: "out of memory", 4: "run"}
 

@@ -24,6 +24,7 @@ import time
 
 import chain_cases
 import channel_cases
+import float8_cases
 import guard_cases
 import last_cases
 import numeric_job
@@ -159,6 +160,7 @@ def main():
         results.update(guard_cases.run(scratch, options.labels))
         results.update(chain_cases.run(scratch, options.labels, seed))
         results.update(channel_cases.run(scratch, options.labels, seed))
+        results.update(float8_cases.run(scratch, options.labels, seed))
         results.update(last_cases.run(scratch, options.labels, seed))
         results.update(sparse_auto_cases.run(scratch, options.labels, seed))
         results.update(sparse_cases.run(scratch, options.labels, seed))

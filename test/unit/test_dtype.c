@@ -51,6 +51,10 @@ static void public_numbers_agree(void **state) {
   assert_int_equal(O3_UINT32, o3_dtype_info(O3_DTYPE_U32)->onnx);
   assert_int_equal(O3_UINT64, o3_dtype_info(O3_DTYPE_U64)->onnx);
   assert_int_equal(O3_BFLOAT16, o3_dtype_info(O3_DTYPE_BF16)->onnx);
+  assert_int_equal(O3_FLOAT8E4M3FN, o3_dtype_info(O3_DTYPE_F8E4M3FN)->onnx);
+  assert_int_equal(O3_FLOAT8E4M3FNUZ, o3_dtype_info(O3_DTYPE_F8E4M3FNUZ)->onnx);
+  assert_int_equal(O3_FLOAT8E5M2, o3_dtype_info(O3_DTYPE_F8E5M2)->onnx);
+  assert_int_equal(O3_FLOAT8E5M2FNUZ, o3_dtype_info(O3_DTYPE_F8E5M2FNUZ)->onnx);
 }
 
 int main(void) {

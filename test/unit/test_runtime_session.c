@@ -643,9 +643,9 @@ static void test_dtypes(void **state) {
   static const struct {
     o3_dtype_t dtype;
     size_t bytes;
-  } kSizes[] = {{O3_FLOAT32, 4}, {O3_UINT8, 1},  {O3_INT8, 1},    {O3_UINT16, 2},  {O3_INT16, 2},
-                {O3_INT32, 4},   {O3_INT64, 8},  {O3_BOOL, 1},    {O3_FLOAT16, 2}, {O3_FLOAT64, 8},
-                {O3_UINT32, 4},  {O3_UINT64, 8}, {O3_BFLOAT16, 2}};
+  } kSizes[] = {{O3_FLOAT32, 4}, {O3_UINT8, 1},  {O3_INT8, 1},     {O3_UINT16, 2},      {O3_INT16, 2},
+                {O3_INT32, 4},   {O3_INT64, 8},  {O3_BOOL, 1},     {O3_FLOAT16, 2},     {O3_FLOAT64, 8},
+                {O3_UINT32, 4},  {O3_UINT64, 8}, {O3_BFLOAT16, 2}, {O3_FLOAT8E4M3FN, 1}};
   for (int32_t i = 0; i < COUNT(kSizes); ++i)
     assert_int_equal(o3rt_dtype_bytes((int32_t)kSizes[i].dtype), kSizes[i].bytes);
   assert_int_equal(o3rt_dtype_bytes(0), 0);

@@ -52,6 +52,7 @@ static o3_status_t fill_slot(o3_run_slots_t *slots, int32_t index, o3_tensor_t *
                             slots->infos[index].name);
   }
   slots->tensors[index] = *tensor;
+  o3_tensorio_relabel(&slots->tensors[index], slots->infos[index].dtype);
   tensor->data = NULL;
   return NULL;
 }

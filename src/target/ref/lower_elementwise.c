@@ -114,6 +114,8 @@ static MlirValue constant_scalar(o3_lw_t *lw, MlirValue old) {
   if (!mlirAttributeIsADenseElements(value) || !mlirDenseElementsAttrIsSplat(value)) return (MlirValue){0};
   MlirAttribute number = mlirDenseElementsAttrGetSplatValue(value);
   MlirType type = o3_type_element(mlirValueGetType(old));
+  if (o3_type_float8(type))
+    number = mlirIntegerAttrGet(o3_lw_type(type), *(const int8_t *)mlirDenseElementsAttrGetRawData(value));
   if (!o3_type_is_float(type) && !mlirTypeEqual(type, o3_lw_type(type)))
     number = mlirIntegerAttrGet(o3_lw_type(type), (int64_t)mlirIntegerAttrGetValueUInt(number));
   return o3_build1_attrs(&lw->builder, "arith.constant", o3_lw_type(type), O3_NO_VALUES,

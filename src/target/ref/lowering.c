@@ -10,6 +10,7 @@
 MlirType o3_lw_type(MlirType type) {
   if (mlirTypeIsAInteger(type))
     return mlirIntegerTypeGet(mlirTypeGetContext(type), mlirIntegerTypeGetWidth(type));
+  if (o3_type_float8(type)) return mlirIntegerTypeGet(mlirTypeGetContext(type), 8);
   if (!mlirTypeIsARankedTensor(type)) return type;
   int64_t sizes[O3_IR_MAX_RANK];
   for (int i = 0; i < o3_type_rank(type); ++i) sizes[i] = o3_type_dim(type, i);

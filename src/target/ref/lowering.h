@@ -32,7 +32,7 @@ typedef o3_status_t (*o3_lower_fn_t)(o3_lw_t *lw, MlirOperation op, const MlirVa
 
 /* ---- Types and shapes ---- */
 
-/* Signless integers for unsigned ones, also inside tensors. */
+/* Signless integers for unsigned ones, i8 for 8-bit floats, also inside tensors. */
 MlirType o3_lw_type(MlirType type);
 /* Old operand's element type: tells unsigned. */
 MlirType o3_lw_old_element(MlirOperation op, int operand);
@@ -126,6 +126,9 @@ o3_number_kind_t o3_number_kind(MlirType old_element);
 /* Converts one scalar: |from| and |to| are old types (ui8 ...). Floats to integers towards zero, saturating
  * as the range demands; to i1 is != 0. */
 MlirValue o3_lw_convert(o3_builder_t *builder, MlirValue x, MlirType from, MlirType to);
+/* The same, but what is beyond the largest number of an 8-bit float becomes infinity, or NaN where the format
+ * has none, instead of that number. */
+MlirValue o3_lw_convert_beyond(o3_builder_t *builder, MlirValue x, MlirType from, MlirType to);
 
 /* |node| name of the op for messages, arena memory. */
 const char *o3_lw_who(o3_lw_t *lw, MlirOperation op);

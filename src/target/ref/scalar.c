@@ -78,7 +78,10 @@ MlirValue o3_scalar_is_inf(const o3_scalar_t *in) {
 }
 
 MlirValue o3_scalar_cast(const o3_scalar_t *in) {
-  return o3_lw_convert(in->builder, in->args[0], o3_lw_old_element(in->op, 0), in->type);
+  MlirType from = o3_lw_old_element(in->op, 0);
+  bool saturates = o3_op_bool(in->op, "saturate", true);
+  return saturates ? o3_lw_convert(in->builder, in->args[0], from, in->type)
+                   : o3_lw_convert_beyond(in->builder, in->args[0], from, in->type);
 }
 
 MlirValue o3_scalar_bitcast(const o3_scalar_t *in) {

@@ -1,17 +1,28 @@
 // What converters refuse, and in which words.
 // RUN: split-file %s %t
 // RUN: not o3-opt --normalize %t/float8.mlir 2>&1 | FileCheck %t/float8.mlir
+// RUN: not o3-opt --normalize %t/float8-add.mlir 2>&1 | FileCheck %t/float8-add.mlir
 // RUN: not o3-opt --normalize %t/random.mlir 2>&1 | FileCheck %t/random.mlir
 // RUN: not o3-opt --normalize %t/mod.mlir 2>&1 | FileCheck %t/mod.mlir
 // RUN: not o3-opt --normalize %t/axis.mlir 2>&1 | FileCheck %t/axis.mlir
 // RUN: not o3-opt --normalize %t/gelu.mlir 2>&1 | FileCheck %t/gelu.mlir
 //--- float8.mlir
-// CHECK: node 'a' (Cast): element type 17 (float8e4m3fn) is not supported
+// CHECK: node 'a' (Cast): element type 24 (float8e8m0) is not supported
 module attributes {o3.stage = "import", o3.model = "float8", o3.opset = {ai.onnx = 20 : i64}} {
   func.func @main(
       %x: !o3.value {o3.dims = ["N", ""], o3.name = "x", o3.type = tensor<?x8xf32>})
       -> (!o3.value {o3.dims = ["", ""], o3.name = "a", o3.type = tensor<?x?xf32>}) {
-    %a = "o3.node"(%x) {attrs = {to = 17 : i64}, domain = "", name = "a", op = "Cast", opset = 20 : i64, outputs = ["a"]} : (!o3.value) -> !o3.value loc("a")
+    %a = "o3.node"(%x) {attrs = {to = 24 : i64}, domain = "", name = "a", op = "Cast", opset = 20 : i64, outputs = ["a"]} : (!o3.value) -> !o3.value loc("a")
+    return %a : !o3.value
+  }
+}
+//--- float8-add.mlir
+// CHECK: node 'a' (Add): operands of type float8e4m3fn are moved, cast and dequantised only, not computed with (o3.add)
+module attributes {o3.stage = "import", o3.model = "float8", o3.opset = {ai.onnx = 20 : i64}} {
+  func.func @main(
+      %x: !o3.value {o3.dims = ["N", ""], o3.name = "x", o3.type = tensor<?x8xf8E4M3FN>})
+      -> (!o3.value {o3.dims = ["", ""], o3.name = "a", o3.type = tensor<?x?xf8E4M3FN>}) {
+    %a = "o3.node"(%x, %x) {attrs = {}, domain = "", name = "a", op = "Add", opset = 20 : i64, outputs = ["a"]} : (!o3.value, !o3.value) -> !o3.value loc("a")
     return %a : !o3.value
   }
 }

@@ -283,9 +283,73 @@ o3_schedule_winograd_t o3_schedule_winograd(const o3_machine_t *machine, int64_t
 
 /* ---- Compressed rows ---- */
 
-o3_schedule_csr_t o3_schedule_csr(const o3_machine_t *machine) {
-  return (o3_schedule_csr_t){.lanes = machine->vector_bytes / (int64_t)sizeof(float),
-                             .vectors = machine->vector_registers >= 32 ? 14 : 12};
+/* A panel is cut into tiles of the same size. */
+static int64_t panel_vectors(int64_t vectors, int64_t most) {
+  return divide_up(vectors, divide_up(vectors, most));
+}
+
+/* What is left of a panel, or of an image whose size the run knows, takes smaller tiles. */
+o3_schedule_csr_t o3_schedule_csr(const o3_machine_t *machine, int64_t panel, int64_t rows) {
+  enum { REST_OF_PANEL = 4, REST_OF_IMAGE = 8 };
+  o3_schedule_csr_t s = {.lanes = machine->vector_bytes / (int64_t)sizeof(float),
+                         .vectors = machine->vector_registers >= 32 ? 14 : 12};
+  if (!panel) {
+    s.rest = rows < 0 ? REST_OF_IMAGE : 0;
+    return s;
+  }
+  int64_t vectors = divide_up(panel, s.lanes);
+  s.vectors = panel_vectors(vectors, s.vectors);
+  if (s.vectors > 1 && (rows < 0 || rows % panel || vectors % s.vectors))
+    for (s.rest = REST_OF_PANEL; s.rest >= s.vectors;) s.rest /= 2;
+  return s;
+}
+
+/* ---- Loops ---- */
+
+/* Of the operands of a task, a quarter of the first-level cache each; where sums go around them, a sixteenth,
+ * as the window's lines are there, too. A run that takes several tasks takes as many for each core. */
+static int64_t choose_block(const o3_machine_t *machine, const o3_schedule_nest_t *nest) {
+  enum { OPERANDS = 4, WINDOW = 16, LINE = 64 };
+  int64_t bytes = nest->bits < 8 ? 1 : nest->bits / 8, cores = machine->cores;
+  int64_t most = machine->l1_bytes / (nest->is_reduced ? WINDOW : OPERANDS) / bytes / LINE * LINE;
+  if (nest->inner < 0) return most;
+  int64_t parts = divide_up(nest->inner, most);
+  if (parts <= 1) return 0;
+  if (nest->around < 0 || nest->around >= cores) return most;
+  return divide_up(divide_up(nest->inner, divide_up(parts, cores) * cores), LINE) * LINE;
+}
+
+/* A square that is read and written fits a quarter of the first-level cache. */
+static int64_t choose_square(const o3_machine_t *machine, const o3_schedule_nest_t *nest) {
+  enum { LEAST = 8, OPERANDS = 2, SHARE = 4 };
+  int64_t bytes = nest->bits < 8 ? 1 : nest->bits / 8, side = LEAST;
+  while (OPERANDS * 4 * side * side * bytes <= machine->l1_bytes / SHARE) side *= 2;
+  return side;
+}
+
+void o3_schedule_loops(const o3_machine_t *machine, const o3_schedule_nest_t *nest,
+                       o3_schedule_loops_t *schedule) {
+  bool has_across = schedule->across >= 0;
+  schedule->across_block = has_across ? choose_square(machine, nest) : 0;
+  schedule->block = has_across                            ? schedule->across_block
+                    : nest->is_sum || schedule->inner < 0 ? 0
+                                                          : choose_block(machine, nest);
+}
+
+/* ---- Rows ---- */
+
+/* Waking a thread costs as much as some thousand operations. */
+o3_schedule_rows_t o3_schedule_rows(int64_t work) {
+  enum { LEAST_WORK = 8000 };
+  return (o3_schedule_rows_t){.rows = divide_up(LEAST_WORK, work < 1 ? 1 : work)};
+}
+
+/* ---- Borders ---- */
+
+o3_schedule_border_t o3_schedule_border(const o3_machine_t *machine, int64_t width, int bits) {
+  int64_t lanes = least(machine->vector_bytes * 8 / (bits < 8 ? 8 : bits), LANES);
+  while (lanes > 1 && width % lanes) lanes /= 2;
+  return (o3_schedule_border_t){.lanes = lanes};
 }
 
 /* ---- The attribute ---- */
@@ -320,6 +384,18 @@ static const field_t CSR[] = {
 static const field_t ATTENTION[] = {
 #include "schedule/cpu_schedules.def"
 };
+#define O3_SCHEDULE_LOOPS FIELD
+static const field_t LOOPS[] = {
+#include "schedule/cpu_schedules.def"
+};
+#define O3_SCHEDULE_ROWS FIELD
+static const field_t ROWS[] = {
+#include "schedule/cpu_schedules.def"
+};
+#define O3_SCHEDULE_BORDER FIELD
+static const field_t BORDER[] = {
+#include "schedule/cpu_schedules.def"
+};
 #undef FIELD
 
 static const struct {
@@ -328,12 +404,11 @@ static const struct {
   size_t count;
 } FAMILIES[] = {
 #define FAMILY(id, name, table) [O3_SCHEDULE_FAMILY_##id] = {name, table, sizeof(table) / sizeof((table)[0])}
-    FAMILY(PACKED, "packed", PACKED),
-    FAMILY(THIN, "thin", THIN),
-    FAMILY(TILES, "tiles", TILES),
-    FAMILY(WINOGRAD, "winograd", WINOGRAD),
-    FAMILY(CSR, "csr", CSR),
-    FAMILY(ATTENTION, "attention", ATTENTION)
+    FAMILY(PACKED, "packed", PACKED), FAMILY(THIN, "thin", THIN),
+    FAMILY(TILES, "tiles", TILES),    FAMILY(WINOGRAD, "winograd", WINOGRAD),
+    FAMILY(CSR, "csr", CSR),          FAMILY(ATTENTION, "attention", ATTENTION),
+    FAMILY(LOOPS, "loops", LOOPS),    FAMILY(ROWS, "rows", ROWS),
+    FAMILY(BORDER, "border", BORDER)
 #undef FAMILY
 };
 enum { MAX_FIELDS = 8 };
@@ -343,12 +418,12 @@ static const struct {
   o3_schedule_family_t family;
   const char *multiple, *of;
 } MULTIPLES[] = {
-    {O3_SCHEDULE_FAMILY_PACKED, "columns", "lanes"},  {O3_SCHEDULE_FAMILY_PACKED, "panel", "columns"},
-    {O3_SCHEDULE_FAMILY_THIN, NULL, "lanes"},         {O3_SCHEDULE_FAMILY_TILES, NULL, "lanes"},
-    {O3_SCHEDULE_FAMILY_WINOGRAD, NULL, "lanes"},     {O3_SCHEDULE_FAMILY_WINOGRAD, "chunk", "pixels"},
-    {O3_SCHEDULE_FAMILY_WINOGRAD, "chunk", "whole"},  {O3_SCHEDULE_FAMILY_WINOGRAD, "panel", "chunk"},
-    {O3_SCHEDULE_FAMILY_CSR, NULL, "lanes"},          {O3_SCHEDULE_FAMILY_ATTENTION, "columns", "lanes"},
-    {O3_SCHEDULE_FAMILY_ATTENTION, "keys", "columns"}};
+    {O3_SCHEDULE_FAMILY_PACKED, "columns", "lanes"},   {O3_SCHEDULE_FAMILY_PACKED, "panel", "columns"},
+    {O3_SCHEDULE_FAMILY_THIN, NULL, "lanes"},          {O3_SCHEDULE_FAMILY_TILES, NULL, "lanes"},
+    {O3_SCHEDULE_FAMILY_WINOGRAD, NULL, "lanes"},      {O3_SCHEDULE_FAMILY_WINOGRAD, "chunk", "pixels"},
+    {O3_SCHEDULE_FAMILY_WINOGRAD, "chunk", "whole"},   {O3_SCHEDULE_FAMILY_WINOGRAD, "panel", "chunk"},
+    {O3_SCHEDULE_FAMILY_CSR, NULL, "lanes"},           {O3_SCHEDULE_FAMILY_ATTENTION, "columns", "lanes"},
+    {O3_SCHEDULE_FAMILY_ATTENTION, "keys", "columns"}, {O3_SCHEDULE_FAMILY_BORDER, NULL, "lanes"}};
 
 MlirAttribute o3_schedule_attr(MlirContext context, o3_schedule_family_t family, const void *schedule) {
   const int64_t *values = schedule;

@@ -22,7 +22,10 @@ typedef enum o3_schedule_family {
   O3_SCHEDULE_FAMILY_TILES,
   O3_SCHEDULE_FAMILY_WINOGRAD,
   O3_SCHEDULE_FAMILY_CSR,
-  O3_SCHEDULE_FAMILY_ATTENTION
+  O3_SCHEDULE_FAMILY_ATTENTION,
+  O3_SCHEDULE_FAMILY_LOOPS,
+  O3_SCHEDULE_FAMILY_ROWS,
+  O3_SCHEDULE_FAMILY_BORDER
 } o3_schedule_family_t;
 
 #define O3_SCHEDULE_PACKED(field, least, most, what) int64_t field;
@@ -49,6 +52,18 @@ typedef struct o3_schedule_csr {
 typedef struct o3_schedule_attention {
 #include "schedule/cpu_schedules.def"
 } o3_schedule_attention_t;
+#define O3_SCHEDULE_LOOPS(field, least, most, what) int64_t field;
+typedef struct o3_schedule_loops {
+#include "schedule/cpu_schedules.def"
+} o3_schedule_loops_t;
+#define O3_SCHEDULE_ROWS(field, least, most, what) int64_t field;
+typedef struct o3_schedule_rows {
+#include "schedule/cpu_schedules.def"
+} o3_schedule_rows_t;
+#define O3_SCHEDULE_BORDER(field, least, most, what) int64_t field;
+typedef struct o3_schedule_border {
+#include "schedule/cpu_schedules.def"
+} o3_schedule_border_t;
 
 /* ---- The attribute; |schedule| is the family's struct ---- */
 
@@ -111,6 +126,25 @@ typedef struct o3_schedule_chain {
  * pay. */
 const char *o3_schedule_chain(const o3_machine_t *machine, const o3_schedule_chain_t *chain, int64_t *rows,
                               int64_t *parts);
-o3_schedule_csr_t o3_schedule_csr(const o3_machine_t *machine);
+
+/* |panel|: rows of a panel of a matrix, of which all but the last are full; 0: images. |rows| of the matrix,
+ * or positions of an image. */
+o3_schedule_csr_t o3_schedule_csr(const o3_machine_t *machine, int64_t panel, int64_t rows);
+
+typedef struct o3_schedule_nest {
+  int64_t inner, around; /* iterations of the innermost loop; of all parallel ones around it */
+  int bits;              /* of the widest element */
+  bool is_reduced;       /* sums go around a parallel innermost loop */
+  bool is_sum;           /* the innermost loop is one itself */
+} o3_schedule_nest_t;
+/* Sets |block| and |across_block| of loops whose dims are chosen. */
+void o3_schedule_loops(const o3_machine_t *machine, const o3_schedule_nest_t *nest,
+                       o3_schedule_loops_t *schedule);
+
+/* Rows of |work| operations, roughly. */
+o3_schedule_rows_t o3_schedule_rows(int64_t work);
+
+/* Pixels of |width| elements of |bits|. */
+o3_schedule_border_t o3_schedule_border(const o3_machine_t *machine, int64_t width, int bits);
 
 #endif

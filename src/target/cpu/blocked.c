@@ -872,7 +872,7 @@ o3_status_t o3_blocked_schedule(o3_pass_env_t *env, MlirOperation product, MlirO
   static _Thread_local emitter_t self;
   self = (emitter_t){.env = env, .row_length = part->row_length, .chain_rows = part->chain_rows};
   O3_TRY(match(&self, product, padding));
-  if (o3_sparse_is_rows(&self.product.sparse)) return o3_sparse_rows_schedule(env, product);
+  if (o3_sparse_is_rows(&self.product.sparse)) return o3_sparse_rows_schedule(env, &self.product);
   O3_TRY(read_sizes(&self));
   o3_op_attr_set(product, O3_SCHEDULE_ATTR,
                  o3_schedule_attr(env->context, O3_SCHEDULE_FAMILY_TILES, &self.schedule));

@@ -10,6 +10,10 @@
 /* Unit attribute of a math.exp whose operand is 0, below, or NaN; results below 2e-38 may be 0. */
 #define O3_CPU_NOT_POSITIVE "o3.not_positive"
 
+/* Of an scf.parallel: the iterations that a thread gets at least; without it what is worth a thread's start
+ * (o3.work). */
+#define O3_CPU_GRAIN "o3.grain"
+
 /* Loads the dialects that the back end builds ops of; each pass that does calls it first. */
 void o3_cpu_load_dialects(MlirContext context);
 

@@ -1,8 +1,8 @@
 /* cpu-schedule: writes on each kernel of the fuse stage how it will be computed.
  *
  * Needs: kernels, as functions on tensors. Guarantees: the same module; the op that a kernel is about has an
- * attribute o3.schedule (schedule/cpu_schedule.h), which its emitter will read. Kinds without a choice (rows,
- * elementwise, movement) have none.
+ * attribute o3.schedule (schedule/cpu_schedule.h), which its emitter will read. A kernel of rows has it on
+ * its last op.
  *
  *     linalg.generic {...} attrs = {o3.kernel = "winograd_product",
  *                                   o3.schedule = {family = "winograd", chunk = 28, panel = 56, ...}}
@@ -12,7 +12,9 @@
 #include "target/cpu/blocked_chain.h"
 #include "target/cpu/cpu.h"
 #include "target/cpu/cpu_ir.h"
+#include "target/cpu/halo.h"
 #include "target/cpu/kernel_call.h"
+#include "target/cpu/loop_schedule.h"
 #include "target/cpu/product.h"
 #include "target/cpu/winograd_kernel.h"
 
@@ -63,13 +65,56 @@ static o3_status_t schedule_attention(o3_pass_env_t *env, const body_t *body) {
   return o3_attention_schedule(env, body->count, body->ops);
 }
 
+static o3_status_t schedule_single(o3_pass_env_t *env, const body_t *body) {
+  bool is_border;
+  for (int i = 0; i < body->count; ++i) {
+    O3_TRY(o3_halo_schedule(env, body->ops[i], &is_border));
+    if (!is_border) O3_TRY(o3_loop_schedule_write(env, body->ops[i]));
+  }
+  return NULL;
+}
+
+/* How many rows the kernel's result has; sizes that the run knows count as 64, as they do in o3_loops_work.
+ */
+static double count_rows(const body_t *body) {
+  enum { UNKNOWN = 64 };
+  int64_t at[O3_IR_MAX_RANK];
+  int num_rows = o3_op_ints(body->kernel, "o3.rows", at, O3_IR_MAX_RANK);
+  MlirBlock block = o3_func_body(body->kernel);
+  MlirType out = mlirValueGetType(mlirBlockGetArgument(block, mlirBlockGetNumArguments(block) - 1));
+  double rows = 1;
+  for (int i = 0; i < num_rows; ++i) {
+    int64_t size = o3_type_dim(out, (int)at[i]);
+    rows *= size < 0 ? UNKNOWN : size ? (double)size : 1;
+  }
+  return rows;
+}
+
+static o3_status_t schedule_rows(o3_pass_env_t *env, const body_t *body) {
+  static _Thread_local o3_nest_t nest;
+  const bool none[O3_IR_MAX_RANK] = {false};
+  double work = 0;
+  for (int i = 0; i < body->count; ++i) {
+    if (o3_nest_read_any(body->ops[i], &nest)) work += (double)o3_loops_work(&nest, none);
+  }
+  if (!body->count) return NULL;
+  MlirOperation last = body->ops[body->count - 1];
+  o3_schedule_rows_t schedule = o3_schedule_rows((int64_t)(work / count_rows(body)));
+  O3_TRY(o3_schedule_read(last, O3_SCHEDULE_FAMILY_ROWS, &schedule));
+  o3_op_attr_set(last, O3_SCHEDULE_ATTR, o3_schedule_attr(env->context, O3_SCHEDULE_FAMILY_ROWS, &schedule));
+  return NULL;
+}
+
 static const struct {
   const char *kind;
   o3_status_t (*schedule)(o3_pass_env_t *env, const body_t *body);
 } KINDS[] = {{"contraction", schedule_contraction},
              {"winograd", schedule_winograd},
              {"chain", schedule_chain},
-             {"attention", schedule_attention}};
+             {"attention", schedule_attention},
+             {"elementwise", schedule_single},
+             {"movement", schedule_single},
+             {"rows", schedule_rows}};
 
 o3_status_t o3_cpu_schedule(o3_pass_env_t *env, MlirModule module) {
   static _Thread_local body_t body;

@@ -7,6 +7,7 @@
  */
 #include "target/cpu/halo.h"
 
+#include "schedule/cpu_schedule.h"
 #include "target/cpu/cpu_ir.h"
 #include "target/cpu/nest.h"
 #include "target/cpu/vector_body.h"
@@ -215,14 +216,37 @@ static o3_status_t build_row(halo_t *self, o3_builder_t *b) {
   return o3_build_if(b, &branch, NULL);
 }
 
+/* ---- Schedule ---- */
+
+static o3_status_t read_schedule(const o3_machine_t *machine, MlirOperation op, const halo_t *self,
+                                 o3_schedule_border_t *schedule) {
+  int bits = o3_type_bits(o3_type_element(mlirValueGetType(self->to)));
+  *schedule = o3_schedule_border(machine, self->width, bits);
+  O3_TRY(o3_schedule_read(op, O3_SCHEDULE_FAMILY_BORDER, schedule));
+  if (self->width % schedule->lanes == 0) return NULL;
+  return o3_schedule_refuse(op, "lanes", schedule->lanes, "a divisor of a pixel's elements");
+}
+
+o3_status_t o3_halo_schedule(o3_pass_env_t *env, MlirOperation op, bool *done) {
+  static _Thread_local halo_t self;
+  o3_schedule_border_t schedule;
+  self = (halo_t){.rank = 0};
+  *done = match(op, &self);
+  if (!*done) return NULL;
+  O3_TRY(read_schedule(env->machine, op, &self, &schedule));
+  o3_op_attr_set(op, O3_SCHEDULE_ATTR, o3_schedule_attr(env->context, O3_SCHEDULE_FAMILY_BORDER, &schedule));
+  return NULL;
+}
+
 o3_status_t o3_halo_emit(o3_pass_env_t *env, MlirOperation op, bool *done) {
   static _Thread_local halo_t self;
   MlirValue sizes[O3_IR_MAX_RANK], steps[O3_IR_MAX_RANK];
   self = (halo_t){.rank = 0};
   *done = mlirOperationGetNumResults(op) == 0 && match(op, &self);
   if (!*done) return NULL;
-  int most = env->machine->vector_bytes / 4;
-  for (self.lanes = most; self.lanes > 1 && self.width % self.lanes; self.lanes /= 2) continue;
+  o3_schedule_border_t schedule;
+  O3_TRY(read_schedule(env->machine, op, &self, &schedule));
+  self.lanes = (int)schedule.lanes;
   o3_builder_t b = o3_builder_before(op);
   /* The constant may lie in the body, which goes. */
   MlirOperation border = mlirOperationClone(o3_value_def(self.border));

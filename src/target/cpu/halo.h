@@ -10,6 +10,9 @@
  * tells whether it was. */
 o3_status_t o3_halo_emit(o3_pass_env_t *env, MlirOperation op, bool *done) O3_MUST_USE;
 
+/* Writes on |op|, on tensors or buffers, how it will be copied (o3.schedule), if it is such an op. */
+o3_status_t o3_halo_schedule(o3_pass_env_t *env, MlirOperation op, bool *done) O3_MUST_USE;
+
 /* What such an op does. */
 typedef struct o3_halo {
   MlirValue from; /* tensor or buffer */

@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "base/map.h"
+#include "schedule/cpu_schedule.h"
 #include "target/cpu/attention.h"
 #include "target/cpu/blocked_chain.h"
 #include "target/cpu/cpu.h"
@@ -456,7 +457,15 @@ o3_status_t o3_rows_trace(rows_t *self, MlirValue out) {
   return NULL;
 }
 
-static o3_builder_t build_rows(rows_t *self, o3_builder_t *b, MlirValue out, int64_t work) {
+/* The last op of a kernel says how its rows are shared. */
+static o3_status_t read_rows_schedule(const rows_t *self, int64_t work, o3_schedule_rows_t *schedule) {
+  *schedule = o3_schedule_rows(work);
+  if (!self->inlined->num_ops) return NULL;
+  return o3_schedule_read(self->inlined->ops[self->inlined->num_ops - 1], O3_SCHEDULE_FAMILY_ROWS, schedule);
+}
+
+static o3_builder_t build_rows(rows_t *self, o3_builder_t *b, MlirValue out, int64_t work,
+                               const o3_schedule_rows_t *schedule) {
   MlirValue sizes[O3_IR_MAX_RANK], steps[O3_IR_MAX_RANK];
   MlirType type = mlirValueGetType(out);
   if (!self->num_rows) return *b;
@@ -468,19 +477,24 @@ static o3_builder_t build_rows(rows_t *self, o3_builder_t *b, MlirValue out, int
                    : o3_build1(b, "memref.dim", o3_build_index_type(b), O3_VALUES(out, o3_build_index(b, r)));
     steps[i] = o3_build_index(b, 1);
   }
-  return o3_cpu_parallel(b, self->num_rows, sizes, steps, work, self->ivs);
+  o3_builder_t inside = o3_cpu_parallel(b, self->num_rows, sizes, steps, work, self->ivs);
+  o3_op_attr_set(mlirBlockGetParentOperation(inside.block), O3_CPU_GRAIN,
+                 o3_attr_i64(b->context, schedule->rows));
+  return inside;
 }
 
 static o3_status_t emit_rows(inlined_t *inlined) {
   static _Thread_local rows_t self;
   int64_t work;
+  o3_schedule_rows_t schedule;
   MlirValue out = last_operand(inlined->call);
   self = (rows_t){.inlined = inlined};
   o3_row_marks_set(inlined);
   O3_TRY(o3_rows_trace(&self, out));
   O3_TRY(rows_work(&self, &work));
+  O3_TRY(read_rows_schedule(&self, work, &schedule));
   o3_builder_t b = o3_builder_before(inlined->call);
-  o3_builder_t inside = build_rows(&self, &b, out, work);
+  o3_builder_t inside = build_rows(&self, &b, out, work, &schedule);
   for (int i = 0; i < inlined->num_ops; ++i) mlirOperationMoveBefore(inlined->ops[i], inside.before);
   inside.before = inlined->num_ops ? inlined->ops[0] : inside.before;
   for (int i = 1; i < self.num_known; ++i) O3_TRY(build_stack(&self, &inside, &self.known[i]));

@@ -19,13 +19,9 @@
 
 #include "target/cpu/cpu.h"
 #include "target/cpu/cpu_ir.h"
+#include "target/cpu/loop_schedule.h"
 #include "target/cpu/loops.h"
 #include "target/cpu/vector_body.h"
-
-/* Elements of the innermost loop that one task takes: with a reduction around it they should stay in L1. */
-enum { BLOCK_PLAIN = 2048, BLOCK_REDUCED = 512, BLOCK_TILED = 32 };
-/* Fewer iterations than this are not worth a vector loop. */
-enum { SHORT_LOOP = 8 };
 
 typedef struct span {
   int dim;
@@ -35,14 +31,11 @@ typedef struct span {
 typedef struct loops {
   o3_nest_t *nest;
   const o3_loops_frame_t *frame; /* NULL: all iterations */
-  int inner;                     /* the dim of the innermost loop; -1 for a nest of no dims */
-  int tiled;                     /* a parallel dim that an operand is contiguous along instead, or -1 */
-  int block;                  /* > 0: the inner dim is parallel, it (and the tiled one) split into blocks */
-  int num_outer, num_reduced; /* parallel dims around; reductions, the inner dim left out */
+  o3_schedule_loops_t schedule;  /* its dims are none that became parts of others */
+  int num_outer, num_reduced;    /* parallel dims around; reductions, the inner dim left out */
   int outer[O3_IR_MAX_RANK], reduced[O3_IR_MAX_RANK];
   MlirValue ivs[O3_IR_MAX_RANK];
   MlirValue zero, one;
-  int lanes; /* > 0: that many, all of the inner dim, are one vector, which reductions keep in registers */
   int num_spans; /* loops inside the parallel one, when the inner dim is parallel */
   span_t spans[O3_IR_MAX_RANK];
 } loops_t;
@@ -51,73 +44,22 @@ typedef struct loops {
 
 static bool is_fixed(const loops_t *self, int dim) { return self->frame && self->frame->fixed[dim]; }
 
-static int64_t operand_cost(const o3_nest_operand_t *operand, int dim, bool output) {
-  int64_t step;
-  if (!operand->is_memref) return 0;
-  if (!o3_nest_step(operand, dim, &step)) return 8;
-  if (step == 0) return 0;
-  return step == 1 ? 1 : output ? 12 : 8;
-}
-
-/* Lower is better. */
-static int64_t inner_cost(const o3_nest_t *nest, int dim) {
-  int64_t cost = nest->reduction[dim] ? 1 : 0;
-  if (nest->sizes[dim] >= 0 && nest->sizes[dim] < SHORT_LOOP) cost += 4 * (SHORT_LOOP - nest->sizes[dim]);
-  for (int i = 0; i < nest->num_operands; ++i)
-    cost += operand_cost(&nest->operands[i], dim, i >= nest->num_inputs);
-  return cost;
-}
-
-/* Any order is right: iterations of a linalg op depend on each other through its reductions alone. */
-static void choose_inner(loops_t *self) {
-  const o3_nest_t *nest = self->nest;
-  int64_t best = INT64_MAX;
-  self->inner = self->frame ? self->frame->ranged : -1;
-  if (self->inner >= 0) return;
-  for (int d = nest->num_dims - 1; d >= 0; --d) {
-    if (nest->merged_into[d] >= 0 || is_fixed(self, d)) continue;
-    int64_t cost = inner_cost(nest, d);
-    if (cost < best) best = cost, self->inner = d;
-  }
-}
-
-/* In a transposition one operand is contiguous along another dim: blocks of both let each cache line that is
- * read be used whole. */
-static void choose_tiled(loops_t *self) {
-  const o3_nest_t *nest = self->nest;
-  int64_t step;
-  self->tiled = -1;
-  if (self->frame) return;
-  for (int d = 0; d < nest->num_dims; ++d) {
-    if (nest->reduction[d]) return;
-  }
-  for (int i = 0; i < nest->num_operands; ++i) {
-    const o3_nest_operand_t *operand = &nest->operands[i];
-    if (!operand->is_memref || operand_cost(operand, self->inner, false) < 8) continue;
-    for (int d = 0; d < nest->num_dims; ++d) {
-      bool long_enough = nest->sizes[d] < 0 || nest->sizes[d] >= SHORT_LOOP;
-      bool other = d != self->inner && nest->merged_into[d] < 0 && long_enough;
-      if (other && o3_nest_step(operand, d, &step) && step == 1) self->tiled = d;
-    }
-  }
-}
-
+/* The loops around those of the schedule, or, in a frame, around the one that suits it best. */
 static void order(loops_t *self) {
   const o3_nest_t *nest = self->nest;
-  choose_inner(self);
-  choose_tiled(self);
+  if (self->frame) {
+    self->schedule = (o3_schedule_loops_t){.inner = self->frame->ranged, .across = -1};
+    if (self->frame->ranged < 0) self->schedule.inner = o3_loop_schedule_inner(nest, self->frame->fixed);
+  }
   for (int d = 0; d < nest->num_dims; ++d) {
-    if (nest->merged_into[d] >= 0 || d == self->inner || d == self->tiled || is_fixed(self, d)) continue;
+    bool is_inside = d == self->schedule.inner || d == self->schedule.across;
+    if (nest->merged_into[d] >= 0 || is_inside || is_fixed(self, d)) continue;
     if (nest->reduction[d]) {
       self->reduced[self->num_reduced++] = d;
     } else {
       self->outer[self->num_outer++] = d;
     }
   }
-  if (self->frame || self->inner < 0 || nest->reduction[self->inner]) return;
-  self->block = self->tiled >= 0 ? BLOCK_TILED : self->num_reduced ? BLOCK_REDUCED : BLOCK_PLAIN;
-  bool whole = nest->sizes[self->inner] >= 0 && nest->sizes[self->inner] <= self->block;
-  if (whole && self->tiled < 0) self->block = 0;
 }
 
 /* ---- Flags ---- */
@@ -147,19 +89,21 @@ o3_status_t o3_loops_relax(MlirOperation op, void *context) {
 static MlirValue load(o3_builder_t *b, const loops_t *self, const o3_nest_operand_t *operand) {
   MlirValue value = operand->value;
   int64_t step = 0;
+  int lanes = (int)self->schedule.lanes;
   if (operand->is_memref) {
     MlirValue address = o3_nest_address(self->nest, operand, b, self->ivs);
     MlirType element = o3_type_element(mlirValueGetType(operand->flat));
-    bool along = self->lanes && o3_nest_step(operand, self->inner, &step) && step == 1;
-    MlirType type = along ? o3_vector_type(self->lanes, element) : element;
+    bool along = lanes && o3_nest_step(operand, (int)self->schedule.inner, &step) && step == 1;
+    MlirType type = along ? o3_vector_type(lanes, element) : element;
     value = o3_build1(b, along ? "vector.load" : "memref.load", type, O3_VALUES(operand->flat, address));
   }
-  return self->lanes && step == 0 ? o3_vector_broadcast(b, self->lanes, value) : value;
+  return lanes && step == 0 ? o3_vector_broadcast(b, lanes, value) : value;
 }
 
 static void store(o3_builder_t *b, const loops_t *self, const o3_nest_operand_t *operand, MlirValue value) {
   MlirValue address = o3_nest_address(self->nest, operand, b, self->ivs);
-  o3_build0(b, self->lanes ? "vector.store" : "memref.store", O3_VALUES(value, operand->flat, address));
+  o3_build0(b, self->schedule.lanes ? "vector.store" : "memref.store",
+            O3_VALUES(value, operand->flat, address));
 }
 
 /* One iteration; |outs| holds the outputs' old values and receives the new ones. */
@@ -169,8 +113,8 @@ static o3_status_t build_iteration(loops_t *self, o3_builder_t *b, MlirValue *ou
   int num_outs = nest->num_operands - nest->num_inputs;
   for (int i = 0; i < nest->num_inputs; ++i) arguments[i] = load(b, self, &nest->operands[i]);
   for (int i = 0; i < num_outs; ++i) arguments[nest->num_inputs + i] = outs[i];
-  if (self->lanes) {
-    O3_TRY(o3_vector_body_build(nest, b, self->lanes, arguments, yields));
+  if (self->schedule.lanes) {
+    O3_TRY(o3_vector_body_build(nest, b, (int)self->schedule.lanes, arguments, yields));
   } else {
     O3_TRY(o3_nest_clone_body(nest, b, arguments, self->ivs, yields));
   }
@@ -226,12 +170,12 @@ static o3_status_t build_spans(o3_builder_t *b, loops_t *self, int depth) {
   return o3_build_for(b, &loop, NULL);
 }
 
-/* |start| is where a block of the dim starts, or null for the whole dim. */
-static void add_span(loops_t *self, o3_builder_t *b, int dim, MlirValue start) {
+/* |start| is where a block of the dim, of |block| iterations, starts, or null for the whole dim. */
+static void add_span(loops_t *self, o3_builder_t *b, int dim, MlirValue start, int64_t block) {
   span_t span = {.dim = dim, .lower = self->zero, .upper = self->nest->size_values[dim]};
   if (self->frame && self->frame->ranged == dim) span = (span_t){dim, self->frame->lower, self->frame->upper};
   if (!mlirValueIsNull(start)) {
-    MlirValue end = o3_build2(b, "arith.addi", start, o3_build_index(b, self->block));
+    MlirValue end = o3_build2(b, "arith.addi", start, o3_build_index(b, block));
     span.lower = start;
     span.upper = o3_build2(b, "arith.minsi", end, span.upper);
   }
@@ -245,11 +189,11 @@ static o3_status_t carried_body(o3_builder_t *b, void *context, MlirValue iv, co
                                 MlirValue *next) {
   const level_t *level = context;
   loops_t *self = level->self;
-  bool innermost = level->depth + 1 == self->num_reduced + (self->lanes == 0);
+  bool innermost = level->depth + 1 == self->num_reduced + (self->schedule.lanes == 0);
   int num_outs = self->nest->num_operands - self->nest->num_inputs;
   MlirValue outs[O3_NEST_MAX_OPERANDS];
   for (int i = 0; i < num_outs; ++i) outs[i] = carried[i];
-  self->ivs[level->depth == self->num_reduced ? self->inner : self->reduced[level->depth]] = iv;
+  self->ivs[level->depth == self->num_reduced ? (int)self->schedule.inner : self->reduced[level->depth]] = iv;
   O3_TRY(innermost ? build_iteration(self, b, outs) : build_carried(b, self, level->depth + 1, outs));
   for (int i = 0; i < num_outs; ++i) next[i] = outs[i];
   return NULL;
@@ -258,7 +202,7 @@ static o3_status_t carried_body(o3_builder_t *b, void *context, MlirValue iv, co
 static o3_status_t build_carried(o3_builder_t *b, loops_t *self, int depth, MlirValue *outs) {
   level_t level = {.self = self, .depth = depth};
   MlirValue results[O3_NEST_MAX_OPERANDS];
-  int dim = depth == self->num_reduced ? self->inner : self->reduced[depth];
+  int dim = depth == self->num_reduced ? (int)self->schedule.inner : self->reduced[depth];
   int num_outs = self->nest->num_operands - self->nest->num_inputs;
   o3_for_t loop = {.lower = self->zero,
                    .upper = self->nest->size_values[dim],
@@ -272,56 +216,22 @@ static o3_status_t build_carried(o3_builder_t *b, loops_t *self, int depth, Mlir
   return NULL;
 }
 
-/* A running sum shows what it has at each step of its reduction: the results cannot stay in registers. */
-static bool output_moves_along_reduction(const o3_nest_t *nest) {
-  for (int d = 0; d < nest->num_dims; ++d) {
-    for (int i = nest->num_inputs; i < nest->num_operands; ++i) {
-      const o3_nest_operand_t *output = &nest->operands[i];
-      if (nest->reduction[d] && output->is_memref && o3_nest_uses(output, d)) return true;
-    }
-  }
-  return false;
-}
-
-/* Whether the inner dim is as short as a vector of 16, so that a reduction around it need not go through
- * memory: the lanes of channel-blocked images. Half or a quarter of that is a vector with nothing around it,
- * too: of loops so short LLVM makes one over the pixels, with gathers. */
-static bool fits_registers(const loops_t *self) {
-  enum { LANES = 16 };
-  const o3_nest_t *nest = self->nest;
-  int64_t size = nest->sizes[self->inner];
-  bool is_short = self->num_reduced ? size == LANES : size == LANES / 2 || size == LANES / 4;
-  bool fits = !self->frame && self->tiled < 0 && is_short && nest->num_operands == nest->num_inputs + 1 &&
-              o3_vector_body_fits(nest);
-  for (int i = 0; i < nest->num_operands && fits; ++i) {
-    const o3_nest_operand_t *operand = &nest->operands[i];
-    int64_t step = 0;
-    MlirType type = mlirValueGetType(operand->value);
-    bool is_f32 = mlirTypeIsAF32(operand->is_memref ? o3_type_element(type) : type);
-    bool known = !operand->is_memref || o3_nest_step(operand, self->inner, &step);
-    fits = is_f32 && known && (step == 1 || (step == 0 && i < nest->num_inputs));
-  }
-  return fits;
-}
-
-/* |starts|: where the blocks of the tiled and the inner dim start, null for whole dims. */
+/* |starts|: where the blocks of the dim across and of the inner one start, null for whole dims. */
 static o3_status_t build_inside(loops_t *self, o3_builder_t *b, const MlirValue *starts) {
   MlirValue outs[O3_NEST_MAX_OPERANDS];
-  if (self->inner < 0) return build_in_memory(self, b);
-  bool in_memory = !self->nest->reduction[self->inner] || output_moves_along_reduction(self->nest);
-  if (in_memory && !output_moves_along_reduction(self->nest) && fits_registers(self)) {
-    self->lanes = (int)self->nest->sizes[self->inner];
-    self->ivs[self->inner] = self->zero;
-    in_memory = false;
-  }
-  if (in_memory) {
-    for (int i = 0; i < self->num_reduced; ++i) add_span(self, b, self->reduced[i], (MlirValue){0});
-    if (self->tiled >= 0) add_span(self, b, self->tiled, starts[0]);
-    add_span(self, b, self->inner, starts[1]);
+  const o3_schedule_loops_t *s = &self->schedule;
+  int inner = (int)s->inner, across = (int)s->across;
+  if (inner < 0) return build_in_memory(self, b);
+  bool carries = self->nest->reduction[inner] && !o3_loop_schedule_shows_sums(self->nest);
+  if (s->lanes) self->ivs[inner] = self->zero;
+  if (!s->lanes && !carries) {
+    for (int i = 0; i < self->num_reduced; ++i) add_span(self, b, self->reduced[i], (MlirValue){0}, 0);
+    if (across >= 0) add_span(self, b, across, starts[0], s->across_block);
+    add_span(self, b, inner, starts[1], s->block);
     return build_spans(b, self, 0);
   }
   load_outs(self, b, outs);
-  bool is_vector = self->lanes && !self->num_reduced;
+  bool is_vector = s->lanes && !self->num_reduced;
   O3_TRY(is_vector ? build_iteration(self, b, outs) : build_carried(b, self, 0, outs));
   store_outs(self, b, outs);
   return NULL;
@@ -338,16 +248,17 @@ static double body_work(const o3_nest_t *nest) {
 /* A rough number of operations of one iteration of the outer loops. */
 static int64_t inside_work(const loops_t *self) {
   const o3_nest_t *nest = self->nest;
+  const o3_schedule_loops_t *s = &self->schedule;
   double work = body_work(nest);
   for (int i = 0; i < self->num_reduced; ++i) {
     int64_t size = nest->sizes[self->reduced[i]];
     work *= size < 0 ? 64 : (double)size;
   }
-  if (self->inner >= 0) {
-    int64_t size = nest->sizes[self->inner];
-    work *= self->block ? self->block : size < 0 ? 64 : (double)size;
+  if (s->inner >= 0) {
+    int64_t size = nest->sizes[s->inner];
+    work *= s->block ? (double)s->block : size < 0 ? 64 : (double)size;
   }
-  if (self->tiled >= 0) work *= self->block;
+  if (s->across >= 0) work *= (double)s->across_block;
   return work < 1 ? 1 : work > 1e15 ? (int64_t)1e15 : (int64_t)work;
 }
 
@@ -355,28 +266,30 @@ static o3_status_t build_nest(loops_t *self, o3_builder_t *b) {
   MlirValue sizes[O3_IR_MAX_RANK + 1], steps[O3_IR_MAX_RANK + 1], ivs[O3_IR_MAX_RANK + 1],
       starts[2] = {{0}, {0}};
   const MlirValue *size_values = self->nest->size_values;
+  const o3_schedule_loops_t *s = &self->schedule;
   int count = self->num_outer;
   self->zero = o3_build_index(b, 0);
   self->one = o3_build_index(b, 1);
   for (int i = 0; i < count; ++i) sizes[i] = size_values[self->outer[i]], steps[i] = self->one;
-  if (self->tiled >= 0)
-    sizes[count] = size_values[self->tiled], steps[count++] = o3_build_index(b, self->block);
-  if (self->block) sizes[count] = size_values[self->inner], steps[count++] = o3_build_index(b, self->block);
+  if (s->across >= 0)
+    sizes[count] = size_values[s->across], steps[count++] = o3_build_index(b, s->across_block);
+  if (s->block) sizes[count] = size_values[s->inner], steps[count++] = o3_build_index(b, s->block);
   if (!count) return build_inside(self, b, starts);
   o3_builder_t inside = o3_cpu_parallel(b, count, sizes, steps, inside_work(self), ivs);
   for (int i = 0; i < self->num_outer; ++i) self->ivs[self->outer[i]] = ivs[i];
-  if (self->block) starts[1] = ivs[count - 1];
-  if (self->tiled >= 0) starts[0] = ivs[count - 2];
+  if (s->block) starts[1] = ivs[count - 1];
+  if (s->across >= 0) starts[0] = ivs[count - 2];
   return build_inside(self, &inside, starts);
 }
 
 static o3_status_t replace_generic(MlirOperation op, void *context) {
   static _Thread_local o3_nest_t nest;
-  (void)context;
+  const o3_pass_env_t *env = context;
   if (!o3_nest_read(op, &nest)) return NULL;
   loops_t self = {.nest = &nest};
   o3_builder_t b = o3_builder_before(op);
   o3_nest_merge(&nest);
+  O3_TRY(o3_loop_schedule_read(env->machine, &nest, &self.schedule));
   order(&self);
   O3_TRY(o3_walk(op, o3_loops_relax, &nest));
   o3_nest_flatten(&nest, &b);
@@ -407,7 +320,7 @@ int64_t o3_loops_work(const o3_nest_t *nest, const bool *fixed) {
 
 o3_status_t o3_cpu_loops(o3_pass_env_t *env, MlirModule module) {
   o3_cpu_load_dialects(env->context);
-  O3_TRY(o3_walk(mlirModuleGetOperation(module), replace_generic, NULL));
+  O3_TRY(o3_walk(mlirModuleGetOperation(module), replace_generic, env));
   return o3_ir_run_pipeline(module,
                             "builtin.module(func.func(convert-linalg-to-parallel-loops),canonicalize,cse)");
 }

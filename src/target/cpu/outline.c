@@ -273,7 +273,7 @@ static o3_status_t outline_loop(outline_t *self, MlirOperation op) {
   for (int i = 0; i < loop.num_dims; ++i)
     count = o3_build2(&b, "arith.muli", count, trips(&b, &loop, NULL, i));
   store_captures(self, &b, &loop, memory);
-  int64_t grain = work >= GRAIN_WORK ? 1 : (GRAIN_WORK + work - 1) / work;
+  int64_t grain = o3_op_int(op, O3_CPU_GRAIN, work >= GRAIN_WORK ? 1 : (GRAIN_WORK + work - 1) / work);
   MlirValue operands[5] = {o3_cpu_session(self->module), function_address(&b, name), memory,
                            o3_cpu_to_i64(&b, count), o3_build_int(&b, o3_cpu_i64_type(b.context), grain)};
   o3_cpu_call_runtime(&b, self->module, O3_CPU_RT_PARALLEL_FOR, 5, operands);

@@ -18,9 +18,6 @@
 #include "target/cpu/sparse_rows.h"
 
 enum { MAX_SIDES = 4, MAX_SIZES = 5, ROW = 0, COLUMN = 1, CHANNEL = 1, IN_PANEL = 2 };
-/* A task below so many multiplications of vectors is not worth handing out; parts of a panel for each core.
- */
-enum { LEAST_WORK = 1 << 14, PARTS_OF_CORE = 8, LEAST_CORES = 8 };
 
 typedef struct emitter {
   o3_pass_env_t *env;
@@ -49,23 +46,12 @@ static MlirValue binary(o3_builder_t *b, const char *op, MlirValue x, int64_t co
 
 /* ---- Sizes ---- */
 
-/* A panel is cut into tiles of the same size; where it may be filled in part only, what is left takes smaller
- * ones. */
 static o3_status_t choose_sizes(emitter_t *self) {
-  static const int SMALLER[] = {4, 2, 1};
-  const o3_blocked_t *p = self->product;
   o3_schedule_csr_t schedule;
-  O3_TRY(o3_sparse_rows_read_schedule(self->env->machine, p->nest.op, &schedule));
-  int panel = (int)p->x->sizes[IN_PANEL], most = (int)schedule.vectors;
-  int64_t rows = p->nest.sizes[ROW];
+  O3_TRY(o3_sparse_rows_read_schedule(self->env->machine, self->product, &schedule));
   self->lanes = (int)schedule.lanes;
-  int vectors = (panel + self->lanes - 1) / self->lanes;
-  int tiles = (vectors + most - 1) / most;
-  self->sizes[self->num_sizes++] = (vectors + tiles - 1) / tiles;
-  for (int i = 0; i < 3; ++i) {
-    bool fits = SMALLER[i] < self->sizes[0] && (rows < 0 || rows % panel || vectors % self->sizes[0]);
-    if (fits) self->sizes[self->num_sizes++] = SMALLER[i];
-  }
+  self->sizes[self->num_sizes++] = (int)schedule.vectors;
+  for (int rest = (int)schedule.rest; rest; rest /= 2) self->sizes[self->num_sizes++] = rest;
   return NULL;
 }
 

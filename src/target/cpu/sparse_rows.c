@@ -50,24 +50,31 @@ static int64_t positions_of(const o3_blocked_t *p) {
   return y[2] && y[3] ? (y[2] - 1) * x[3] + y[3] : 0;
 }
 
-o3_status_t o3_sparse_rows_read_schedule(const o3_machine_t *machine, MlirOperation product,
+o3_status_t o3_sparse_rows_read_schedule(const o3_machine_t *machine, const o3_blocked_t *p,
                                          o3_schedule_csr_t *schedule) {
-  *schedule = o3_schedule_csr(machine);
-  return o3_schedule_read(product, O3_SCHEDULE_FAMILY_CSR, schedule);
+  enum { ROW = 0, IN_PANEL = 2 };
+  int64_t panel = p->sparse.is_matmul ? p->x->sizes[IN_PANEL] : 0;
+  int64_t rows = panel ? p->nest.sizes[ROW] : positions_of(p);
+  *schedule = o3_schedule_csr(machine, panel, rows);
+  O3_TRY(o3_schedule_read(p->nest.op, O3_SCHEDULE_FAMILY_CSR, schedule));
+  int64_t vectors = (panel + schedule->lanes - 1) / schedule->lanes;
+  bool leaves = rows < 0 || (panel && (rows % panel || vectors % schedule->vectors));
+  if (!leaves || schedule->vectors == 1 || schedule->rest) return NULL;
+  return o3_schedule_refuse(p->nest.op, "rest", schedule->rest,
+                            "at least 1 where tiles may be filled in part");
 }
 
-o3_status_t o3_sparse_rows_schedule(o3_pass_env_t *env, MlirOperation product) {
+o3_status_t o3_sparse_rows_schedule(o3_pass_env_t *env, const o3_blocked_t *product) {
   o3_schedule_csr_t schedule;
   O3_TRY(o3_sparse_rows_read_schedule(env->machine, product, &schedule));
-  o3_op_attr_set(product, O3_SCHEDULE_ATTR,
+  o3_op_attr_set(product->nest.op, O3_SCHEDULE_ATTR,
                  o3_schedule_attr(env->context, O3_SCHEDULE_FAMILY_CSR, &schedule));
   return NULL;
 }
 
 static o3_status_t choose_sizes(emitter_t *self) {
-  static const int RUN_TIME[] = {8, 4, 2, 1};
   o3_schedule_csr_t schedule;
-  O3_TRY(o3_sparse_rows_read_schedule(self->env->machine, self->product->nest.op, &schedule));
+  O3_TRY(o3_sparse_rows_read_schedule(self->env->machine, self->product, &schedule));
   int64_t positions = positions_of(self->product);
   self->lanes = (int)schedule.lanes;
   self->most = (int)schedule.vectors;
@@ -80,7 +87,7 @@ static o3_status_t choose_sizes(emitter_t *self) {
     return NULL;
   }
   self->sizes[self->num_sizes++] = self->most;
-  for (int i = 0; i < 4; ++i) self->sizes[self->num_sizes++] = RUN_TIME[i];
+  for (int rest = (int)schedule.rest; rest; rest /= 2) self->sizes[self->num_sizes++] = rest;
   return NULL;
 }
 

@@ -196,6 +196,15 @@ static void choose_strips(const o3_machine_t *machine, const o3_schedule_blocks_
     s->strip_pixels = strip_length(machine, p, s, divide_up(p->run, s->pixels)) * s->pixels;
 }
 
+/* A tile reads 28 pixels of each block of channels, which lie far apart. The processor's own prefetching
+ * follows a few such streams; what it misses matters where few blocks of results share what is read, and the
+ * image comes from beyond the core's cache. */
+static bool reads_ahead(const o3_machine_t *machine, const o3_schedule_blocks_t *p) {
+  enum { FEW_STREAMS = 3, FEW_READS = 3 };
+  bool is_far = p->image_bytes < 0 || p->image_bytes > machine->l2_bytes;
+  return p->streams > FEW_STREAMS && p->reads <= FEW_READS && is_far && !p->entry_lanes && !p->is_row;
+}
+
 o3_schedule_tiles_t o3_schedule_tiles(const o3_machine_t *machine, const o3_schedule_blocks_t *product) {
   bool wide = machine->vector_registers >= 32;
   int64_t lanes = least(machine->vector_bytes / (int64_t)sizeof(float), LANES);
@@ -208,6 +217,7 @@ o3_schedule_tiles_t o3_schedule_tiles(const o3_machine_t *machine, const o3_sche
     choose_wide_tile(product, &s);
   s.piece = choose_piece(product, s.pixels);
   choose_strips(machine, product, &s);
+  s.ahead = reads_ahead(machine, product);
   return s;
 }
 
@@ -411,7 +421,7 @@ static const struct {
     FAMILY(BORDER, "border", BORDER)
 #undef FAMILY
 };
-enum { MAX_FIELDS = 8 };
+enum { MAX_FIELDS = 9 };
 
 /* |multiple| is one of |of|; NULL: the 16 lanes of a block. */
 static const struct {

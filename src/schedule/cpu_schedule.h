@@ -106,6 +106,7 @@ typedef struct o3_schedule_blocks {
   int64_t rows;         /* of runs in an image; 0: an image is one run */
   int64_t image_bytes;  /* of inputs; below 0: known at run time only */
   int64_t reads;        /* of each input, if one block of outputs is computed at a time */
+  int64_t streams;      /* blocks of channels that a tile reads, if there is no window; else 0 */
   bool is_row;          /* the run is a row of an image that a chain makes block by block */
   int64_t chain_rows;   /* of the result that a chain makes at a time; 0: it is no chain's */
 } o3_schedule_blocks_t;

@@ -115,6 +115,7 @@ static o3_status_t read_schedule(emitter_t *self) {
       .rows = row_dim(p) < 0 ? 0 : p->nest.sizes[row_dim(p)],
       .image_bytes = bytes_from(p->x, 1),
       .reads = reads_of_image(self),
+      .streams = o3_blocked_streams(p),
       .is_row = self->row_length > 0,
       .chain_rows = self->chain_rows};
   self->schedule = o3_schedule_tiles(self->env->machine, &product);
@@ -136,6 +137,8 @@ static o3_status_t read_schedule(emitter_t *self) {
   if (p->inside && self->run > s->strip_pixels)
     return o3_schedule_refuse(p->nest.op, "strip_pixels", s->strip_pixels,
                               "the whole run where windows are cut off");
+  if (s->ahead && !product.streams)
+    return o3_schedule_refuse(p->nest.op, "ahead", s->ahead, "0 but for convolutions without a window");
   if (s->blocks > 1 && (form->lanes || p->lanewise || s->blocks > self->blocks))
     return o3_schedule_refuse(p->nest.op, "blocks", s->blocks, "1, or at most the number of blocks");
   return NULL;
@@ -150,6 +153,7 @@ static o3_tile_t full_tile(const emitter_t *self) {
                     .x_step = p->x_step,
                     .unroll = (int)s->unroll,
                     .lanewise = p->lanewise,
+                    .ahead = s->ahead != 0,
                     .width = O3_BLOCK_LANES,
                     .used = O3_BLOCK_LANES};
   if (p->sparse.lanes) {

@@ -289,6 +289,11 @@ int64_t o3_blocked_pixel_turns(const o3_blocked_t *p) {
   return shares ? (p->x_step + last->step - 1) / last->step : 0;
 }
 
+int64_t o3_blocked_streams(const o3_blocked_t *p) {
+  bool is_blocks = p->num_depth == 2 && !p->lanewise && !p->inside && p->columns < 0;
+  return is_blocks && p->depth[1].size == O3_BLOCK_LANES ? p->depth[0].size : 0;
+}
+
 int o3_blocked_depth_at(const o3_blocked_t *p, int i) {
   int count = p->lanewise ? p->num_depth : p->num_depth - 1, missing = 3 - count;
   if (p->last_inputs && p->outer_is_blocks) return i == 0 ? 0 : i <= missing ? -1 : i - missing;

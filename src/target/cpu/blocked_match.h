@@ -57,6 +57,8 @@ const char *o3_blocked_match_inside(MlirOperation op, MlirOperation padding, o3_
 int64_t o3_blocked_innermost_steps(const o3_blocked_t *p);
 /* Turns of the innermost sum that the step to the next pixel is as long as; 0 where there are none. */
 int64_t o3_blocked_pixel_turns(const o3_blocked_t *p);
+/* Blocks of channels that are summed, where the sums have no window; else 0. */
+int64_t o3_blocked_streams(const o3_blocked_t *p);
 /* Of the depth, that is loop |i| of a tile, or -1. Loops that are missing are the outer ones; blocks of
  * which the last one has few channels are the outermost all the same. */
 int o3_blocked_depth_at(const o3_blocked_t *p, int i);

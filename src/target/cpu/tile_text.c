@@ -32,6 +32,7 @@ char *o3_tile_name(const o3_tile_t *tile) {
                    : tile->lanewise ? "lanes"
                                     : "tile",
                    tile->masked ? "_masked" : "", tile->pixels, tile->blocks * tile->width);
+  if (tile->ahead) o3_strbuf_puts(&name, "_ahead");
   if (tile->used < tile->width) o3_strbuf_printf(&name, "_h%d", tile->used);
   if (tile->depth) o3_strbuf_printf(&name, "_d%d", tile->depth);
   if (tile->parts) o3_strbuf_printf(&name, "_p%d", tile->parts);
@@ -293,6 +294,20 @@ static void multiply_turns(writer_t *w) {
   }
 }
 
+/* Of the next tile's pixels: each turn of k its share of them. */
+static void prefetch_pixels(writer_t *w) {
+  const o3_tile_t *tile = w->tile;
+  int turns = O3_BLOCK_LANES / tile->unroll, pixels = (tile->pixels + turns - 1) / turns;
+  o3_strbuf_printf(w->text,
+                   "%%share = arith.constant %lld : index\n%%passed = arith.muli %%k, %%share : index\n"
+                   "%%xa = arith.addi %%x0, %%passed : index\n",
+                   (long long)(pixels * tile->x_step / tile->unroll));
+  for (int p = 0; p < pixels; ++p) {
+    int id = add_constant(w, "xa", (tile->pixels + p) * tile->x_step);
+    o3_strbuf_printf(w->text, "memref.prefetch %%X[%%t%d], read, locality<3>, data : memref<?xf32>\n", id);
+  }
+}
+
 static void loops(writer_t *w) {
   open_loop(w, "i2", "n2", "c1", "init#");
   o3_strbuf_puts(w->text,
@@ -312,6 +327,7 @@ static void loops(writer_t *w) {
   open_loop(w, "k", "c_now", "unroll", "i0_");
   o3_strbuf_puts(w->text, "%xk = arith.addi %x0, %k : index\n");
   weight_pointers(w);
+  if (w->tile->ahead) prefetch_pixels(w);
   multiply_turns(w);
   yield_sums(w);
   o3_strbuf_puts(w->text, "}\n");

@@ -23,6 +23,7 @@ typedef struct o3_tile {
   int64_t x_step; /* elements of X from a pixel to the next */
   int unroll;     /* turns of k in one; c is a multiple of it */
   bool lanewise;
+  bool ahead;  /* asks for what the next tile reads */
   bool masked; /* one block, of which only the lanes below %cols exist in Y and B */
   int width;   /* lanes of a block: O3_BLOCK_LANES, or fewer in sparse tiles */
   int used;    /* of them those that are computed, a multiple of |lanes|; the others become zeros */

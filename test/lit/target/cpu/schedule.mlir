@@ -32,8 +32,8 @@ module {
     return %y : tensor<300x96xf32>
   }
   // V4-LABEL: @k1_contraction_
-  // V4: o3.schedule = {blocks = 3 : i64, family = "tiles", lanes = 16 : i64, piece = 128 : i64, piece_first = 0 : i64, pixels = 8 : i64, strip_pixels = 128 : i64, strip_rows = 1 : i64, unroll = 4 : i64}
-  // V3: o3.schedule = {blocks = 1 : i64, family = "tiles", lanes = 8 : i64, piece = 128 : i64, piece_first = 0 : i64, pixels = 6 : i64, strip_pixels = 128 : i64, strip_rows = 1 : i64, unroll = 4 : i64}
+  // V4: o3.schedule = {ahead = 0 : i64, blocks = 3 : i64, family = "tiles", lanes = 16 : i64, piece = 128 : i64, piece_first = 0 : i64, pixels = 8 : i64, strip_pixels = 128 : i64, strip_rows = 1 : i64, unroll = 4 : i64}
+  // V3: o3.schedule = {ahead = 0 : i64, blocks = 1 : i64, family = "tiles", lanes = 8 : i64, piece = 128 : i64, piece_first = 0 : i64, pixels = 6 : i64, strip_pixels = 128 : i64, strip_rows = 1 : i64, unroll = 4 : i64}
   func.func private @k1_contraction_b(%x: tensor<12x64xf32>, %w: tensor<3x64x16xf32>, %out: tensor<12x48xf32>)
       -> tensor<12x48xf32> attributes {o3.kernel_kind = "contraction"} {
     %y = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>,
@@ -49,7 +49,7 @@ module {
     return %y : tensor<12x48xf32>
   }
   // V4-LABEL: @k2_contraction_
-  // V4: o3.schedule = {blocks = 1 : i64, family = "tiles", lanes = 16 : i64, piece = 128 : i64, piece_first = 0 : i64, pixels = 5 : i64, strip_pixels = 128 : i64, strip_rows = 1 : i64, unroll = 4 : i64}
+  // V4: o3.schedule = {ahead = 0 : i64, blocks = 1 : i64, family = "tiles", lanes = 16 : i64, piece = 128 : i64, piece_first = 0 : i64, pixels = 5 : i64, strip_pixels = 128 : i64, strip_rows = 1 : i64, unroll = 4 : i64}
   func.func private @k2_contraction_c(%x: tensor<12x64xf32>, %w: tensor<3x64x16xf32>, %out: tensor<12x48xf32>)
       -> tensor<12x48xf32> attributes {o3.kernel_kind = "contraction"} {
     %y = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>,
@@ -85,6 +85,24 @@ module {
       linalg.yield %r : f32
     } -> tensor<1x2x6x6x14x14x16xf32>
     return %y : tensor<1x2x6x6x14x14x16xf32>
+  }
+  // Six blocks of channels, read for two of results from beyond the core's cache.
+  // V4-LABEL: @k4_contraction_
+  // V4: o3.schedule = {ahead = 1 : i64, blocks = 1 : i64, family = "tiles"
+  func.func private @k4_contraction_e(%x: tensor<1x6x8464x16xf32>, %w: tensor<2x6x16x16xf32>,
+                                      %out: tensor<1x2x8464x16xf32>) -> tensor<1x2x8464x16xf32>
+      attributes {o3.kernel_kind = "contraction"} {
+    %y = linalg.generic {indexing_maps = [affine_map<(n, m, p, l, c, k) -> (n, c, p, k)>,
+                                          affine_map<(n, m, p, l, c, k) -> (m, c, k, l)>,
+                                          affine_map<(n, m, p, l, c, k) -> (n, m, p, l)>],
+                         iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction"]}
+        ins(%x, %w : tensor<1x6x8464x16xf32>, tensor<2x6x16x16xf32>) outs(%out : tensor<1x2x8464x16xf32>) {
+    ^bb0(%p: f32, %q: f32, %o: f32):
+      %m = arith.mulf %p, %q : f32
+      %r = arith.addf %o, %m : f32
+      linalg.yield %r : f32
+    } -> tensor<1x2x8464x16xf32>
+    return %y : tensor<1x2x8464x16xf32>
   }
   func.func @main() attributes {o3.symbols = [], o3.guards = []} { return }
 }

@@ -343,7 +343,7 @@ static void take_padding(grower_t *self, const o3_dep_node_t *root) {
   bool fits = node && taken && kernels->refuse_padding && node->kind == O3_DEP_MAP && node->num_users == 1 &&
               !node->captured && !self->groups->owner[node->index] && !self->inside[node->index];
   if (!fits) return;
-  const char *why = kernels->refuse_padding(self->seed->op, node->op);
+  const char *why = kernels->refuse_padding(self->groups->machine->gpu, self->seed->op, node->op);
   self->inside[node->index] =
       why ? refuse(self, node, why) : accept(self, node, "border of the input, which is not copied");
 }

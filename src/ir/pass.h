@@ -44,8 +44,9 @@ typedef struct o3_kernel_support {
    * and run in its kernel; their number, 0 when it is none. Epilogues of |output| are asked for as of
    * products. NULL: the target has no such kernel. */
   int (*winograd)(MlirOperation output, MlirOperation members[O3_KERNEL_MAX_CHAIN]);
-  bool channel_blocks; /* whether products run on channels in blocks, which the layout pass makes */
-  bool channels_last;  /* whether convolutions in half precision do on channels last, which it makes too */
+  bool channel_blocks;    /* whether products run on channels in blocks, which the layout pass makes */
+  bool channels_last;     /* whether convolutions in half precision do on channels last, which it makes too */
+  bool f32_channels_last; /* those in f32, too */
   /* Whether attention in half precision, of heads so wide, reads queries, keys and values that are parts of
    * one value in place, as join-products makes them. NULL: never. */
   bool (*reads_attention_parts)(int64_t width);
@@ -60,9 +61,9 @@ typedef struct o3_kernel_support {
   /* Of a product with what its sums start at and an epilogue, whose result is of another type than the sums;
    * NULL where sums always lie in the result's memory. |gpu|: the machine's. */
   const char *(*refuse_conversion)(const struct o3_gpu *gpu, int num_ops, const MlirOperation *ops);
-  /* |op| makes the product's first input from another value, with a border: the kernel reads that one. NULL:
-   * a target that has no such kernels. */
-  const char *(*refuse_padding)(MlirOperation product, MlirOperation op);
+  /* |op| makes the product's first input from another value, with a border: the kernel reads that one.
+   * |gpu|: the machine's, which is NULL on CPUs. NULL: a target that has no such kernels. */
+  const char *(*refuse_padding)(const struct o3_gpu *gpu, MlirOperation product, MlirOperation op);
   /* The ops of two products' kernels, in order, of which the second reads the first's result, which nothing
    * else does, through a border: whether one kernel is right and faster on the machine. NULL: a target that
    * has no such kernels. */

@@ -6,8 +6,8 @@
  * o3.matmul_packed; ops between them follow the layout, and conversions are left only where a plain value is
  * needed. Ops inside of loops and branches stay plain.
  *
- * On targets with channels last, convolutions in half precision are o3.conv_last or o3.depthwise_last, and
- * products stay as they are.
+ * On targets with channels last, convolutions in half precision (and f32, where the target says so) are
+ * o3.conv_last or o3.depthwise_last, and products stay as they are.
  *
  *     %y = "o3.conv"(%x, %w)         %p = pad, reshape, transpose of %x      (not for an %x that is blocked)
  *     %z = "o3.max"(%y, %zero)  =>   %b = "o3.conv_blocked"(%p, %w')
@@ -62,6 +62,7 @@ o3_status_t o3_rewrite_layout(o3_pass_env_t *env, MlirModule module) {
                       .context = env->context,
                       .num_symbols = count_symbols(main),
                       .last = kernels->channels_last,
+                      .f32_last = kernels->f32_channels_last,
                       .blocked = o3_ptr_map_create(env->arena),
                       .choices = o3_ptr_vec(env->arena)};
   O3_TRY_ALLOC(self.blocked);

@@ -28,6 +28,7 @@ typedef struct o3_layout {
   o3_ptr_map_t *blocked; /* plain value -> blocked value, of 16 lanes */
   o3_ptr_vec_t choices;  /* attributes [node, how its convolution is computed and why] */
   bool last;             /* channels last: one block of all channels, their number a multiple of 8 */
+  bool f32_last;         /* convolutions in f32 do, too */
   bool failed;           /* memory ran out */
   o3_status_t status;    /* why a rule failed; NULL when none did */
 } o3_layout_t;
@@ -53,7 +54,8 @@ MlirValue o3_layout_cut(o3_layout_t *self, MlirValue value, int axis, int64_t st
 /* Whether the value is made of constants alone: what folding computes. */
 bool o3_layout_is_constant(MlirValue value);
 bool o3_layout_is_f32(MlirValue value);
-/* Whether products on blocks take elements of the type: f32; half precision for channels last. */
+/* Whether products on blocks take elements of the type: f32; half precision for channels last, and f32 where
+ * the target has kernels for it. */
 bool o3_layout_has_products(const o3_layout_t *self, MlirValue value);
 /* Whether values of the type may be blocked: the same, and f32. */
 bool o3_layout_has_blocks(const o3_layout_t *self, MlirValue value);

@@ -250,12 +250,19 @@ typedef struct last_input {
   int64_t start, channels;
 } last_input_t;
 
+/* |w| is computed by the compiler, though it is much larger than what it is made from. */
+static MlirValue folded(o3_layout_t *self, MlirValue w) {
+  o3_op_attr_set(o3_value_def(w), "o3.fold", mlirUnitAttrGet(self->context));
+  return w;
+}
+
 /* M C KH KW to KH KW C M; depthwise M 1 KH KW to KH KW M. */
 static MlirValue last_weights(o3_layout_t *self, const conv_t *conv, int64_t outputs,
                               const last_input_t *in) {
   MlirValue w = o3_layout_pad(self, conv->w, 0, outputs - conv->outputs, 0);
   bool depthwise = is_depthwise(conv);
-  if (!depthwise) w = o3_layout_pad_ends(self, w, 1, in->start, in->channels - in->start - conv->channels, 0);
+  if (!depthwise && in->channels > conv->channels)
+    w = folded(self, o3_layout_pad_ends(self, w, 1, in->start, in->channels - in->start - conv->channels, 0));
   w = o3_layout_transpose(self, w, (int64_t[]){2, 3, 1, 0});
   o3_shape_t shape;
   if (!depthwise || !o3_layout_shape(w, &shape)) return w;
@@ -276,8 +283,7 @@ static MlirValue join_groups(o3_layout_t *self, const conv_t *conv) {
   int64_t groups = conv->group, channels = conv->channels;
   MlirValue w = o3_layout_split(self, conv->w, 0, conv->outputs / groups);
   w = o3_layout_transpose(self, w, (int64_t[]){1, 3, 4, 0, 2});
-  w = o3_layout_pad(self, w, 4, channels, 0);
-  o3_op_attr_set(o3_value_def(w), "o3.fold", mlirUnitAttrGet(self->context));
+  w = folded(self, o3_layout_pad(self, w, 4, channels, 0));
   if (!o3_layout_shape(w, &shape)) return w;
   o3_shape_t flat = shape;
   flat.rank = 4;

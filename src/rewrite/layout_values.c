@@ -130,7 +130,8 @@ bool o3_layout_is_f32(MlirValue value) { return mlirTypeIsAF32(element_of(value)
 
 bool o3_layout_has_products(const o3_layout_t *self, MlirValue value) {
   MlirType element = element_of(value);
-  return self->last ? mlirTypeIsAF16(element) || mlirTypeIsABF16(element) : mlirTypeIsAF32(element);
+  bool half = mlirTypeIsAF16(element) || mlirTypeIsABF16(element);
+  return (self->last && half) || ((!self->last || self->f32_last) && mlirTypeIsAF32(element));
 }
 
 bool o3_layout_has_blocks(const o3_layout_t *self, MlirValue value) {

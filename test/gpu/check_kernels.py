@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""check_kernels.py FOLDER: runs the fast kernels in FOLDER (see gpu_kernels.c) on the card and compares with float64.
+"""check_kernels.py FOLDER: runs the fast kernels in FOLDER (see gpu_kernels.c) on the card and compares with float64, then those
+of older cards in folders of their names, as the driver compiles them for this one.
 
 The inputs are random (seed in O3_SEED), the result is full of NaN before; the measure is the relative error in the
 Frobenius norm. The last line is `gpu-kernels: P passed, F failed, S skipped`. Needs PyTorch; without it or without a card all are skipped.
@@ -45,17 +46,19 @@ def main():
         print(f"SKIP: no {'card' if torch else 'PyTorch'} here")
         print(f"gpu-kernels: 0 passed, 0 failed, {len(kernel_cases.checked())} skipped")
         return 0
+    runs = [(folder, case) for case in kernel_cases.checked()]
+    runs += [(os.path.join(folder, card), case) for card in kernel_cases.WARP_CARDS for case in kernel_cases.checked_on(card)]
     seed = int(os.environ.get("O3_SEED", random.randrange(1 << 30)))
     passed = failed = skipped = 0
     print(f"seed {seed}")
-    for case in kernel_cases.checked():
-        if not os.path.exists(os.path.join(folder, case.name + ".json")):
+    for place, case in runs:
+        if not os.path.exists(os.path.join(place, case.name + ".json")):
             skipped += 1
             continue
-        error = relative_error(case, seed, folder)
+        error = relative_error(case, seed, place)
         good = error <= case.tolerance
         passed, failed = passed + good, failed + (not good)
-        print(f"{'ok  ' if good else 'FAIL'} {case.name:60} {error:.2e} (at most {case.tolerance:.0e})", flush=True)
+        print(f"{'ok  ' if good else 'FAIL'} {os.path.relpath(os.path.join(place, case.name), folder):60} {error:.2e} (at most {case.tolerance:.0e})", flush=True)
     print(f"gpu-kernels: {passed} passed, {failed} failed, {skipped} skipped")
     return failed > 0
 

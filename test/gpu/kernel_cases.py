@@ -2,9 +2,9 @@
 
 A case is a name, the text of its function, the shapes and types of its arguments (the last is the result), and
 reference(torch, *arguments) on float64 tensors. Run as a program, it writes the module of all cases, or of those that
-are checked:
+are checked, or of those that are checked as code for an older card:
 
-    kernel_cases.py [--checked] > cases.mlir
+    kernel_cases.py [--checked | --ampere | --turing | --volta] > cases.mlir
 """
 import re
 import sys
@@ -233,8 +233,7 @@ def conv(c):
                  f"%un = arith.addf %one, %ex : f32\n%r = arith.divf {value}, %un : f32\n")
     else:
         body += f"%r = arith.maximumf {value}, %z : f32\n"
-    body += (f"%y = arith.truncf %r : f32 to {kind}\n"
-             f"linalg.yield %y : {kind}\n")
+    body += f"linalg.yield %r : f32\n" if kind == "f32" else f"%t = arith.truncf %r : f32 to {kind}\nlinalg.yield %t : {kind}\n"
     inputs = [("%c", sums)] + ([("%a3", memref(*arguments[3]))] if c.residual else [])
     text += generic([whole] * (len(inputs) + 1), [P] * 4, inputs, (f"%a{len(arguments) - 1}", memref(*arguments[-1])), body)
 
@@ -247,8 +246,7 @@ def conv(c):
         y = y + residual[0] if residual else y
         return torch.nn.functional.silu(y) if c.activation == "swish" else torch.relu(y)
 
-    return Case(c.name(), function(c.name(), arguments, text), arguments, reference, 3e-3 if kind == "f16" else 1e-2,
-                "conv", (c,))
+    return Case(c.name(), function(c.name(), arguments, in_f32(text)), arguments, reference, TOLERANCES[kind], "conv", (c,))
 
 
 def depthwise(size, channels, taps, step, pad, more):
@@ -473,6 +471,31 @@ def checked():
     return cases
 
 
+WARP_CARDS = ("ampere", "turing", "volta")
+
+
+def checked_on(card):
+    """Those of a card whose warps multiply: products and convolutions of what it multiplies, of awkward sizes."""
+    brain = "bf16" if card == "ampere" else "f16"
+    around = (1, 1, 1, 1)
+    cases = [gemm(*sizes) for sizes in [
+        (1, 8, 8, "none", "f16"), (63, 64, 72, "bias", "f16", False), (65, 136, 1000, "biasrelu", brain),
+        (77, 72, 2048, "biasresidual", "f16", False), (997, 1000, 40, "bias", "f16"), (300, 264, 200, "none", "f16", True, 5),
+        (131, 77, 93, "biasrelu", "f16", False), (67, 131, 257, "biasresidual", brain), (50, 102, 1030, "bias", "f16"),
+        (2040, 1032, 520, "biasresidual", brain), (128, 768, 3072, "biasgelu", "f16"), (128, 768, 320, "biasrelu", "f16", False, 0, "f32"),
+        (63, 64, 72, "bias", "f32", False), (131, 77, 93, "biasrelu", "f32", False), (67, 131, 257, "biasresidual", "f32"),
+        (1000, 520, 136, "bias", "f32")]]
+    for kind in ("f16", "f32"):
+        cases += [conv(c) for c in [
+            Conv((2, 13, 11), 40, 72, (3, 3), (1, 1), around, kind=kind), Conv((3, 9, 14), 64, 128, (3, 3), (2, 2), around, kind=kind),
+            Conv((2, 12, 17), 48, 24, (5, 3), (2, 1), (1, 2, 3, 0), (2, 1), kind=kind, residual=True),
+            Conv((2, 21, 30), 8, 64, (7, 7), (2, 2), (3, 3, 3, 3), copied=True, kind=kind),
+            Conv((2, 9, 9), 3, 17, (3, 3), (2, 2), around, kind=kind), Conv((2, 15, 10), 72, 64, (1, 1), (2, 2), kind=kind)]]
+        cases += [conv(depthwise(*c, {"kind": kind})) for c in [
+            ((2, 13, 11), 40, 3, 1, 1), ((2, 17, 23), 24, 5, 2, 2), ((1, 7, 7), 960, 3, 1, 1)]]
+    return list({case.name: case for case in cases}.values())
+
+
 def timed():
     cases = [gemm(4096, 4096, 4096), gemm(8192, 8192, 8192), gemm(8192, 4096, 4096),
              gemm(4096, 4096, 4096, by_rows=False), gemm(8192, 8192, 8192, by_rows=False),
@@ -493,5 +516,6 @@ def all_cases():
 
 
 if __name__ == "__main__":
-    chosen = checked() if "--checked" in sys.argv else all_cases()
+    card = next((c for c in WARP_CARDS if f"--{c}" in sys.argv), None)
+    chosen = checked_on(card) if card else checked() if "--checked" in sys.argv else all_cases()
     print("module {\n" + "".join(case.text for case in chosen) + "}")

@@ -244,7 +244,8 @@ const char *o3_product_refuse(MlirOperation op) {
                                                      : "the register-tiled kernel does not take this product";
 }
 
-const char *o3_product_refuse_padding(MlirOperation op, MlirOperation padding) {
+const char *o3_product_refuse_padding(const struct o3_gpu *gpu, MlirOperation op, MlirOperation padding) {
+  (void)gpu;
   return o3_blocked_refuse_padding(op, padding);
 }
 

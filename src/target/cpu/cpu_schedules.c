@@ -37,7 +37,7 @@ static o3_status_t collect(MlirOperation op, void *context) {
 /* The op before the product that makes its first input, when the kernel does without that; or null. */
 static MlirOperation padding_of(MlirOperation product) {
   MlirOperation def = o3_value_def(mlirOperationGetOperand(product, 0));
-  bool made = !mlirOperationIsNull(def) && !o3_product_refuse_padding(product, def);
+  bool made = !mlirOperationIsNull(def) && !o3_product_refuse_padding(NULL, product, def);
   return made ? def : (MlirOperation){0};
 }
 

@@ -13,7 +13,7 @@ bool o3_product_is_multiply_add(const o3_nest_t *nest);
 /* See o3_kernel_support_t. */
 const char *o3_product_refuse(MlirOperation product);
 const char *o3_product_refuse_epilogue(MlirOperation product, MlirOperation op);
-const char *o3_product_refuse_padding(MlirOperation product, MlirOperation op);
+const char *o3_product_refuse_padding(const struct o3_gpu *gpu, MlirOperation product, MlirOperation op);
 
 /* The ops of a contraction kernel, on buffers: all but the padding write the same one. */
 typedef struct o3_product_kernel {

@@ -1,6 +1,7 @@
-/* A thread has 8 channels, 16 bytes of half precision, and a run of outputs along x, whose windows overlap:
- * each position of a row of the image is loaded once, and each row of weights. What is outside of the image
- * is read at its first position and becomes zero. Long runs save loads, short ones fill a card. */
+/* A thread has 8 channels, 16 bytes of half precision or 32 of f32, and a run of outputs along x, whose
+ * windows overlap: each position of a row of the image is loaded once, and each row of weights. What is
+ * outside of the image is read at its first position and becomes zero. Long runs save loads, short ones fill
+ * a card. */
 #include "target/nvptx/depthwise_kernel.h"
 
 #include <stdio.h>
@@ -16,7 +17,7 @@ typedef struct writer {
   const o3_gemm_window_t *win;
   const o3_gpu_kernel_t *kernel;
   int run;
-  char half[24], wide[16]; /* the types of 8 factors and of 8 sums */
+  char factor[24], wide[16]; /* the types of 8 factors and of 8 sums */
 } writer_t;
 
 /* Where a thread computes: its first channel, output and image. */
@@ -52,7 +53,8 @@ static int load_vector(writer_t *w, int argument, int index, o3_gpu_element_t el
 }
 
 static int widen(writer_t *w, int value) {
-  return o3_kt_value(w->t, "arith.extf %%v%d : %s to %s", value, w->half, w->wide);
+  if (w->g->element == O3_GPU_F32) return value;
+  return o3_kt_value(w->t, "arith.extf %%v%d : %s to %s", value, w->factor, w->wide);
 }
 
 /* ---- Sums ---- */
@@ -85,8 +87,8 @@ static int load_position(writer_t *w, const place_t *p, const row_t *row, int64_
   int inside = o3_kt_value(t, "arith.andi %%v%d, %%v%d : i1", fits, row->inside);
   x = o3_kt_select(t, fits, x, o3_kt_i32(t, 0), "i32");
   int index = o3_kt_op(t, "addi", row->start, o3_kt_op_const(t, "muli", x, win->strides[X]));
-  int zero = o3_kt_value(t, "arith.constant dense<0.0> : %s", w->half);
-  return widen(w, o3_kt_select(t, inside, load_vector(w, 0, index, w->g->element), zero, w->half));
+  int zero = o3_kt_value(t, "arith.constant dense<0.0> : %s", w->factor);
+  return widen(w, o3_kt_select(t, inside, load_vector(w, 0, index, w->g->element), zero, w->factor));
 }
 
 /* Adds a row of taps to the sums of the run. */
@@ -203,7 +205,6 @@ static int64_t span(const o3_gemm_window_t *w, int run) {
 
 const char *o3_depthwise_refuse(const o3_gemm_t *g) {
   const o3_gemm_window_t *w = g->window;
-  if (g->element == O3_GPU_F32) return "depthwise windows are of f16 and bf16";
   if (g->n % LANES || g->b_pitch % LANES) return "the channels are no multiple of 8";
   if (w->taps[X] * w->taps[Y] > MAX_TAPS || span(w, 1) > MAX_SPAN) return "its window is large";
   if (g->m < 1 || g->n < 1 || w->sizes[X] < 1 || w->sizes[Y] < 1) return "a size is zero";
@@ -234,7 +235,7 @@ o3_status_t o3_depthwise_build(const o3_gemm_t *gemm, int run, int sm, o3_gpu_ke
   writer_t w = {.g = gemm, .win = gemm->window, .kernel = kernel, .run = run};
   char stem[64];
   *kernel = (o3_gpu_kernel_t){0};
-  snprintf(w.half, sizeof(w.half), "vector<%dx%s>", LANES, o3_gemm_type(gemm->element));
+  snprintf(w.factor, sizeof(w.factor), "vector<%dx%s>", LANES, o3_gemm_type(gemm->element));
   snprintf(w.wide, sizeof(w.wide), "vector<%dxf32>", LANES);
   kernel->block = block_of(count_threads(gemm, run));
   kernel->grid[0] = (int)((count_threads(gemm, run) + kernel->block - 1) / kernel->block);

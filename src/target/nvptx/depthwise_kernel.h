@@ -1,4 +1,5 @@
-/* Depthwise convolutions of images with the channels last: D = epilogue(sums), f16 or bf16 factors, f32 sums.
+/* Depthwise convolutions of images with the channels last: D = epilogue(sums), f16, bf16 or f32 factors, f32
+ * sums.
  *
  *     D[(n, y, x), c] = epilogue(sum over taps (j, i) of
  *                                X[n, y * step + j * dilation - low, x * step + i * dilation - low, c] *

@@ -521,8 +521,12 @@ static int choose_run(const reader_t *r) {
 
 static bool is_depthwise(const reader_t *r) { return r->gemm.window && r->gemm.window->depthwise; }
 
+static const char *refuse_mma(const reader_t *r) { return o3_mma_refuse(&r->gemm, r->site->sm); }
+
 static const char *refuse(const reader_t *r) {
-  return is_depthwise(r) ? o3_depthwise_refuse(&r->gemm) : o3_gemm_refuse(&r->gemm);
+  if (is_depthwise(r)) return o3_depthwise_refuse(&r->gemm);
+  bool wgmma = r->site->gpu->matrix & O3_GPU_WGMMA;
+  return wgmma && !o3_gemm_refuse(&r->gemm) ? NULL : refuse_mma(r);
 }
 
 static const char *read_all(reader_t *r) {
@@ -539,16 +543,24 @@ static reader_t *create_reader(const o3_kernel_site_t *site) {
   return r->product && r->whole ? r : NULL;
 }
 
-const char *o3_gemm_refuse_ops(o3_arena_t *arena, int num_ops, const MlirOperation *ops) {
-  const o3_kernel_site_t site = {.arena = arena, .num_ops = num_ops, .ops = ops, .num_arguments = -1};
+/* Of ops on tensors. */
+static o3_kernel_site_t tensor_site(o3_arena_t *arena, const o3_gpu_t *gpu, int num_ops,
+                                    const MlirOperation *ops) {
+  return (o3_kernel_site_t){
+      .arena = arena, .gpu = gpu, .sm = gpu->sm, .num_ops = num_ops, .ops = ops, .num_arguments = -1};
+}
+
+const char *o3_gemm_refuse_ops(o3_arena_t *arena, const o3_gpu_t *gpu, int num_ops,
+                               const MlirOperation *ops) {
+  const o3_kernel_site_t site = tensor_site(arena, gpu, num_ops, ops);
   reader_t *r = create_reader(&site);
   return r ? read_all(r) : "memory is out";
 }
 
-const char *o3_gemm_refuse_padding(MlirOperation product, MlirOperation padding) {
+const char *o3_gemm_refuse_padding(const o3_gpu_t *gpu, MlirOperation product, MlirOperation padding) {
   o3_arena_t *scratch = o3_arena_create();
   if (!scratch) return "memory is out";
-  const o3_kernel_site_t site = {.arena = scratch, .num_arguments = -1};
+  const o3_kernel_site_t site = tensor_site(scratch, gpu, 0, NULL);
   reader_t *r = create_reader(&site);
   const char *why = r ? NULL : "memory is out";
   if (!why && !o3_halo_read(padding, &r->halo)) why = "it is no border of zeros";
@@ -628,12 +640,6 @@ static o3_status_t build_depthwise(reader_t *r, o3_gpu_kernel_t *kernel, const c
 
 o3_status_t o3_depthwise_make(const o3_kernel_site_t *site, o3_gpu_kernel_t *kernel, const char **why_not) {
   return make(site, &(family_t){refuse_depthwise, build_depthwise, false}, kernel, why_not);
-}
-
-/* Where warpgroups multiply, these are left to others. */
-static const char *refuse_mma(const reader_t *r) {
-  if (r->site->gpu->matrix & O3_GPU_WGMMA) return "the card multiplies with warpgroups";
-  return o3_mma_refuse(&r->gemm, r->site->sm);
 }
 
 /* As above: warps, pieces, slices, line_bytes, stages, blocks, group_rows, staged (mma_kernel.h). */

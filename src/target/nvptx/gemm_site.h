@@ -14,7 +14,7 @@ o3_status_t o3_gemm_make(const o3_kernel_site_t *site, o3_gpu_kernel_t *kernel, 
 o3_status_t o3_gemv_make(const o3_kernel_site_t *site, o3_gpu_kernel_t *kernel, const char **why_not)
     O3_MUST_USE;
 
-/* The same for cards without warpgroup products (mma_kernel.h). */
+/* The same by warps (mma_kernel.h), where warpgroups do not multiply. */
 o3_status_t o3_mma_make(const o3_kernel_site_t *site, o3_gpu_kernel_t *kernel, const char **why_not)
     O3_MUST_USE;
 
@@ -25,12 +25,13 @@ o3_status_t o3_depthwise_make(const o3_kernel_site_t *site, o3_gpu_kernel_t *ker
 /* Whether the body of a nest with two inputs is so_far + extf(a) * extf(b), in any order. */
 bool o3_gemm_multiplies_halves(const o3_nest_t *nest);
 
-/* Why neither family would take the kernel of these ops, linalg.generic on tensors in order, of which the
+/* Why no family of |gpu| would take the kernel of these ops, linalg.generic on tensors in order, of which the
  * last gives the result; NULL when one would. |arena|: scratch. */
-const char *o3_gemm_refuse_ops(o3_arena_t *arena, int num_ops, const MlirOperation *ops);
+const char *o3_gemm_refuse_ops(o3_arena_t *arena, const struct o3_gpu *gpu, int num_ops,
+                               const MlirOperation *ops);
 
-/* Why neither would do without |padding|, the op on tensors that gives |product| its first factor;
+/* Why none would do without |padding|, the op on tensors that gives |product| its first factor;
  * NULL when it reads the image without a border. */
-const char *o3_gemm_refuse_padding(MlirOperation product, MlirOperation padding);
+const char *o3_gemm_refuse_padding(const struct o3_gpu *gpu, MlirOperation product, MlirOperation padding);
 
 #endif

@@ -367,9 +367,8 @@ void o3_kt_begin_kernel(o3_kernel_text_t *t, const o3_gpu_kernel_t *kernel, int 
       o3_strbuf_printf(&t->out, "%%arg%d: !llvm.ptr<1>", i);
     }
   }
-  o3_strbuf_printf(&t->out,
-                   ") attributes {nvvm.kernel, nvvm.reqntid = array<i32: %d>, nvvm.minctasm = %d : i32",
-                   kernel->block, blocks);
+  o3_strbuf_printf(&t->out, ") attributes {nvvm.kernel, nvvm.reqntid = array<i32: %d>", kernel->block);
+  if (blocks) o3_strbuf_printf(&t->out, ", nvvm.minctasm = %d : i32", blocks);
   if (kernel->cluster > 1)
     o3_strbuf_printf(&t->out, ", nvvm.cluster_dim = array<i32: %d, 1, 1>", kernel->cluster);
   o3_kt_line(t, "} {");

@@ -320,8 +320,7 @@ static void store_pair(writer_t *w, const pair_t *p) {
 
 /* Of D, as the warp stages it: a line a row. */
 static o3_mma_block_t staging_block(const writer_t *w) {
-  static const o3_mma_fragment_t PLAIN;
-  return (o3_mma_block_t){.fragment = &PLAIN,
+  return (o3_mma_block_t){.fragment = &w->u->staged,
                           .element = w->g->out,
                           .lines = w->s->pieces[0] * w->u->rows,
                           .line_bytes = w->s->pieces[1] * w->u->columns * 2,
@@ -486,7 +485,9 @@ static void write_module(o3_kernel_text_t *t, void *context) {
   w->t = t;
   o3_kt_begin_module(t);
   o3_gemm_write_epilogue(t, w->g, w->kernel->name);
-  o3_kt_begin_kernel(t, w->kernel, w->s->blocks);
+  /* Told how many blocks are to fit, the assembler of these cards takes all registers that this leaves, and
+   * spills some; by itself it takes fewer. */
+  o3_kt_begin_kernel(t, w->kernel, o3_mma_is_async(w->g, w->card->sm) ? w->s->blocks : 0);
   body(w);
   o3_kt_end_kernel(t);
 }

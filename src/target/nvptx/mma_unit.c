@@ -143,6 +143,7 @@ static const o3_mma_unit_t VOLTA = {.name = "sm70",
                                                    .chunk = {{{4, 1, 0}}},
                                                    .byte = {{{3, 1, 3}}},
                                                    .loads = {{0, 0}, {4, 0}, {8, 0}, {12, 0}}}},
+                                    .staged = {.order = {{{0, 1, 0}, {2, 3, 1}}}},
                                     .multiply = multiply_884};
 
 /* 4 x 8 lanes of 8 rows, 4 apart, and twice 4 columns. */
@@ -166,7 +167,7 @@ static const o3_mma_unit_t SCALARS = {
                    .num_loads = 8,
                    .line = {{{0, 7, 2}}},
                    .loads = {{0, 0}, {1, 0}, {2, 0}, {3, 0}, {32, 0}, {33, 0}, {34, 0}, {35, 0}},
-                   .order = {2, 7, 0},
+                   .order = {{{2, 7, 0}}},
                    .as_floats = true},
                   {.load = O3_MMA_LDS128,
                    .num_loads = 8,
@@ -190,13 +191,13 @@ static int chunks_of(const o3_mma_block_t *b) { return b->line_bytes / O3_MMA_CH
 
 int o3_mma_block_bytes(const o3_mma_block_t *b) { return b->lines * b->line_bytes * b->panels; }
 
-/* Lines of 64 bytes share the banks by two. */
-static o3_mma_order_t order_of(const o3_mma_block_t *b) {
-  o3_mma_order_t order = b->fragment->order;
-  if (!order.mask) order.mask = 7;
-  if (b->line_bytes < 8 * O3_MMA_CHUNK) order.right += 1, order.mask = chunks_of(b) - 1;
-  return order;
+static o3_mma_bits_t order_of(const o3_mma_block_t *b) {
+  static const o3_mma_bits_t LAST = {{{0, 7, 0}}};
+  return b->fragment->order.parts[0].mask ? b->fragment->order : LAST;
 }
+
+/* Lines of 64 bytes share the banks by two. */
+static int shared_by(const o3_mma_block_t *b) { return b->line_bytes < 8 * O3_MMA_CHUNK; }
 
 static int shifted(o3_kernel_text_t *t, const char *op, int value, int by) {
   return by ? o3_kt_op_const(t, op, value, by) : value;
@@ -215,14 +216,16 @@ int o3_mma_bits(o3_kernel_text_t *t, const o3_mma_bits_t *bits, int lane) {
 
 /* What the chunks of |line| are reordered by. */
 static int key_of(o3_kernel_text_t *t, const o3_mma_block_t *b, int line) {
-  o3_mma_order_t order = order_of(b);
-  int key = o3_kt_op_const(t, "andi", shifted(t, "shrui", line, order.right), order.mask);
-  return shifted(t, "shli", key, order.left);
+  const o3_mma_bits_t order = order_of(b);
+  return shifted(t, "shrui", o3_mma_bits(t, &order, line), shared_by(b));
 }
 
 static int key_of_number(const o3_mma_block_t *b, int line) {
-  o3_mma_order_t order = order_of(b);
-  return ((line >> order.right) & order.mask) << order.left;
+  const o3_mma_bits_t order = order_of(b);
+  int key = 0;
+  for (int i = 0; i < O3_MMA_MAX_BITS; ++i)
+    key += ((line >> order.parts[i].right) & order.parts[i].mask) << order.parts[i].left;
+  return key >> shared_by(b);
 }
 
 /* The byte of the line of |chunk|'s panel, without the chunk; |chunk| becomes one of the panel. */

@@ -21,11 +21,6 @@ typedef struct o3_mma_bits {
   } parts[O3_MMA_MAX_BITS];
 } o3_mma_bits_t;
 
-/* Where the chunks of a line are: chunk c is at c ^ (((line >> right) & mask) << left). */
-typedef struct o3_mma_order {
-  int right, mask, left;
-} o3_mma_order_t;
-
 typedef enum o3_mma_load {
   O3_MMA_LDMATRIX,
   O3_MMA_LDMATRIX_TRANS,
@@ -42,8 +37,10 @@ typedef struct o3_mma_fragment {
   struct {
     int line, chunk;
   } loads[O3_MMA_MAX_LOADS];
-  o3_mma_order_t order; /* of lines of 128 bytes; all zero: by the line's last three bits */
-  bool as_floats;       /* values are f32, each of its own */
+  /* Where the chunks of a line are: chunk c of one of 128 bytes is at c ^ order(line), of one of 64 bytes at
+   * c ^ (order(line) >> 1). All zero: the line's last three bits. */
+  o3_mma_bits_t order;
+  bool as_floats; /* values are f32, each of its own */
 } o3_mma_fragment_t;
 
 enum { O3_MMA_A, O3_MMA_B_BY_COLUMNS, O3_MMA_B_BY_ROWS, O3_MMA_OPERANDS };
@@ -56,6 +53,7 @@ typedef struct o3_mma_unit {
   int pair_rows, row_step;   /* pair p is (p % pair_rows) * row_step rows and ... */
   int column_at[4];          /* ... column_at[p / pair_rows] columns further */
   o3_mma_fragment_t fragments[O3_MMA_OPERANDS];
+  o3_mma_fragment_t staged; /* of D in shared memory: its order */
   /* Adds the product of fragments to the 2 * num_pairs sums of a piece. */
   void (*multiply)(o3_kernel_text_t *t, o3_gpu_element_t element, bool b_by_rows, const int *a, const int *b,
                    int *sums);

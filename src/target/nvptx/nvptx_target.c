@@ -39,10 +39,9 @@ static const char *refuse_epilogue(MlirOperation product, MlirOperation op) {
 
 /* Sums that are not in the result's memory are those of the fast kernels: in registers. */
 static const char *refuse_conversion(const o3_gpu_t *gpu, int num_ops, const MlirOperation *ops) {
-  (void)gpu;
   o3_arena_t *scratch = o3_arena_create();
   if (!scratch) return "memory is out";
-  const char *why = o3_gemm_refuse_ops(scratch, num_ops, ops);
+  const char *why = o3_gemm_refuse_ops(scratch, gpu, num_ops, ops);
   o3_arena_destroy(scratch);
   return why;
 }
@@ -56,18 +55,14 @@ static const char *refuse_attention(const o3_gpu_t *gpu, int num_ops, const Mlir
   return why;
 }
 
-static const o3_kernel_support_t KERNELS = {.refuse_contraction = refuse_product,
+static const o3_kernel_support_t KERNELS = {.channels_last = true,
+                                            .f32_channels_last = true,
+                                            .reads_attention_parts = o3_gpu_attention_has_width,
+                                            .refuse_contraction = refuse_product,
                                             .refuse_epilogue = refuse_epilogue,
-                                            .refuse_attention_ops = refuse_attention};
-
-/* Cards whose warpgroups multiply. */
-static const o3_kernel_support_t WARPGROUP_KERNELS = {.channels_last = true,
-                                                      .reads_attention_parts = o3_gpu_attention_has_width,
-                                                      .refuse_contraction = refuse_product,
-                                                      .refuse_epilogue = refuse_epilogue,
-                                                      .refuse_attention_ops = refuse_attention,
-                                                      .refuse_conversion = refuse_conversion,
-                                                      .refuse_padding = o3_gemm_refuse_padding};
+                                            .refuse_attention_ops = refuse_attention,
+                                            .refuse_conversion = refuse_conversion,
+                                            .refuse_padding = o3_gemm_refuse_padding};
 
 const o3_target_t *o3_target_x86_64_v3(void);
 
@@ -77,7 +72,8 @@ static o3_status_t adapt(o3_arena_t *arena, o3_machine_t *machine) {
   const o3_gpu_t *gpu = machine->gpu;
   o3_kernel_support_t *kernels = O3_ARENA_NEW(arena, o3_kernel_support_t);
   O3_TRY_ALLOC(kernels);
-  *kernels = gpu->matrix & O3_GPU_WGMMA ? WARPGROUP_KERNELS : KERNELS;
+  *kernels = KERNELS;
+  if (!(gpu->matrix & O3_GPU_WGMMA)) kernels->reads_attention_parts = NULL;
   int64_t shared = gpu->shared_per_block < O3_GPU_PLAIN_SHARED ? gpu->shared_per_block : O3_GPU_PLAIN_SHARED;
   kernels->row_bytes = shared - 2 * O3_NVPTX_PARTIAL_BYTES;
   machine->kernels = kernels;

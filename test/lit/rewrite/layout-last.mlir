@@ -1,6 +1,7 @@
 // RUN: o3-opt --target hopper --layout --simplify %s | FileCheck %s
-// RUN: o3-opt --target ampere --layout --simplify %s | FileCheck %s --check-prefix=PLAIN
-// Where warpgroups multiply, convolutions in half precision and what lies between them have their channels last, as
+// RUN: o3-opt --target volta --layout --simplify %s | FileCheck %s
+// RUN: o3-opt --target x86-64-v4 --layout --simplify %s | FileCheck %s --check-prefix=PLAIN
+// On cards, convolutions in half precision and what lies between them have their channels last, as
 // many as a multiple of 8; an image of few channels is packed with its border and its conversion.
 
 // PLAIN-NOT: _last"

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "fuse/chain.h"
+#include "fuse/dissolve.h"
 #include "fuse/fold_transposes.h"
 #include "fuse/group.h"
 #include "fuse/mark_causal.h"
@@ -69,6 +70,8 @@ o3_status_t o3_fuse(o3_pass_env_t *env, MlirModule module) {
   if (!status) status = fuse_block(&self, body);
   if (!status) status = o3_walk(o3_module_func(module, "main"), fuse_nested, &self);
   if (!status) status = o3_fuse_chains(env, scratch, module);
+  if (!status) status = o3_ir_run_pipeline(module, "builtin.module(canonicalize,cse)");
+  if (!status) status = o3_fuse_dissolve(scratch, module);
   o3_arena_destroy(scratch);
-  return status ? status : o3_ir_run_pipeline(module, "builtin.module(canonicalize,cse)");
+  return status;
 }

@@ -480,6 +480,32 @@ static bool root_overwrites(const o3_dep_node_t *root, const o3_dep_node_t *node
   return false;
 }
 
+/* Whether an input of |generic| that is not |besides| tells how long loop |dim| is. */
+static bool tells_loop(const grower_t *self, const o3_dep_generic_t *generic, const o3_dep_node_t *besides,
+                       int dim) {
+  for (int i = 0; i < generic->num_inputs; ++i) {
+    if (besides && o3_dep_producer(self->groups->graph, mlirOperationGetOperand(generic->op, i)) == besides)
+      continue;
+    for (int p = 0; p < (int)mlirAffineMapGetNumResults(generic->maps[i]); ++p) {
+      if (o3_dep_loop(generic->maps[i], p) == dim) return true;
+    }
+  }
+  return false;
+}
+
+/* Merging leaves a reduction no operand that tells its loops when they are known from the node's result
+ * alone, as those over gathered elements are. */
+static bool is_merged(const grower_t *self, const o3_dep_node_t *node) {
+  const o3_dep_generic_t *user = node->num_users ? node->users[0]->generic : NULL;
+  if (node->num_users != 1 || !user) return false;
+  bool tells_all = true;
+  for (int d = 0; d < node->generic->num_dims; ++d) tells_all &= tells_loop(self, node->generic, NULL, d);
+  for (int d = 0; d < user->num_dims && !tells_all; ++d) {
+    if (user->reduction[d] && !tells_loop(self, user, node, d)) return false;
+  }
+  return true;
+}
+
 /* Values of a row that several ops read are kept beside it: one in the result's own row, others on the stack.
  */
 static const char *refuse_row_memory(const grower_t *self, const o3_dep_node_t *root, const bool *needed) {
@@ -487,7 +513,7 @@ static const char *refuse_row_memory(const grower_t *self, const o3_dep_node_t *
   bool overwritten = false;
   for (int i = 0; i < root->index; ++i) {
     const o3_dep_node_t *node = &self->groups->graph->nodes[i];
-    if (!needed[i] || node->num_users < 2) continue;
+    if (!needed[i] || is_merged(self, node)) continue;
     int64_t bytes = row_bytes(self, node);
     if (bytes < 0 && (overwritten || !root_overwrites(root, node)))
       return "a row of unknown length has no place on the stack";

@@ -65,7 +65,14 @@ def conv(rng, name, zeros):
     pads = [int(pad) for pad in rng.integers(0, 3, 4)] if kernel > 1 and rng.random() < 0.7 else [0] * 4
     node = helper.make_node("Conv", ["x", "w", "b"], ["t"], strides=[int(rng.integers(1, 3))] * 2, pads=pads, group=group,
                             dilations=[dilation] * 2)
-    return shape, ["N", inputs, "H", "W"], weight, (outputs,), [node]
+    nodes = [node]
+    if rng.random() < 0.3:  # the image is a slice of a larger one
+        shape[1] += 3
+        node.input[0] = "s"
+        nodes = [*(helper.make_node("Constant", [], [name], value_ints=[value])
+                   for name, value in (("from", 2), ("to", 2 + inputs), ("axis", 1))),
+                 helper.make_node("Slice", ["x", "from", "to", "axis"], ["s"]), node]
+    return shape, ["N", shape[1], "H", "W"], weight, (outputs,), nodes
 
 
 def matmul(rng, name, zeros):
@@ -81,8 +88,9 @@ def build(rng, name, number):
     shape, symbols, weight, bias, nodes = (matmul if number % 3 == 2 else conv)(rng, name, zeros)
     symbolic = rng.random() < 0.4
     nodes.append(helper.make_node("Relu" if rng.random() < 0.5 else "Sigmoid", ["t"], ["y"]))
+    start = np.full(bias, 0.5) if rng.random() < 0.3 else rng.standard_normal(bias)
     constants = [numpy_helper.from_array(np.ascontiguousarray(array, np.float32), name)
-                 for name, array in (("w", weight), ("b", rng.standard_normal(bias)))]
+                 for name, array in (("w", weight), ("b", start))]
     graph = helper.make_graph(
         nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, symbols if symbolic else shape)],
         [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)], constants)

@@ -148,9 +148,14 @@ static bool merge_run_of_planes(o3_blocked_t *p) {
   return merged;
 }
 
+/* Images and planes may be anywhere, as those of a slice are. */
+static bool has_whole_planes(const o3_nest_operand_t *x) {
+  return x->is_contiguous || (x->strides[3] == 1 && x->strides[2] >= 0 && x->strides[2] == x->sizes[3]);
+}
+
 /* n, m, and the positions of a plane as one run. */
 static bool match_rows(o3_blocked_t *p) {
-  return p->nest.num_dims == 4 && p->y->is_contiguous && p->x->is_contiguous && merge_run_of_planes(p);
+  return p->nest.num_dims == 4 && p->y->is_contiguous && has_whole_planes(p->x) && merge_run_of_planes(p);
 }
 
 /* Rows and columns of the result; X is in panels. */

@@ -26,7 +26,8 @@ typedef struct emitter {
   int num_sizes;
   int sizes[MAX_SIZES];          /* of tiles, in vectors, as they are tried on what is left of a piece */
   int64_t vectors, pieces;       /* of a plane; -1: known at run time */
-  const o3_nest_operand_t *bias; /* of before, or NULL */
+  const o3_nest_operand_t *bias; /* of before, or NULL: the sums start at |start| */
+  double start;
   o3_blocked_side_t before;
   int num_after;
   o3_blocked_side_t after[MAX_SIDES];
@@ -200,7 +201,7 @@ static MlirValue build_bias(const task_t *task, o3_builder_t *b) {
   emitter_t *self = task->self;
   MlirType f32 = mlirF32TypeGet(b->context);
   o3_loops_frame_t frame = {.ranged = -1};
-  if (!self->bias) return o3_build_float(b, f32, 0);
+  if (!self->bias) return o3_build_float(b, f32, self->start);
   for (int d = 0; d < self->before.nest.num_dims; ++d) frame.ivs[d] = o3_build_index(b, 0);
   side_place(task, &self->before, &frame);
   MlirValue at = o3_nest_address(&self->before.nest, self->bias, b, frame.ivs);
@@ -278,17 +279,22 @@ static o3_status_t build(emitter_t *self, o3_builder_t *b) {
 
 /* ---- The kernel ---- */
 
-/* Zeros, or a copy of what does not vary along a plane. */
+/* A constant, or a copy of what does not vary along a plane. */
 static o3_status_t read_before(emitter_t *self, MlirOperation op) {
   const char *why = o3_blocked_read_side(self->product, op, &self->before);
   if (why) return o3_product_cannot_take(op, why);
-  if (o3_nest_is_zero(&self->before.nest)) return NULL;
   const o3_nest_t *nest = &self->before.nest;
   MlirValue yielded = mlirOperationGetOperand(mlirBlockGetTerminator(nest->body), 0);
+  MlirOperation def = o3_value_def(yielded);
+  if (!mlirOperationIsNull(def) && o3_op_is(def, "arith.constant")) {
+    self->start = mlirFloatAttrGetValueDouble(o3_op_attr(def, "value"));
+    return NULL;
+  }
   bool copies = nest->num_inputs == 1 && mlirValueEqual(yielded, mlirBlockGetArgument(nest->body, 0)) &&
                 !o3_nest_uses(&nest->operands[0], self->before.dims[RUN]);
   if (copies) self->bias = &nest->operands[0];
-  return copies ? NULL : o3_product_cannot_take(op, "sums of compressed rows start at zero or at a bias");
+  return copies ? NULL
+                : o3_product_cannot_take(op, "sums of compressed rows start at a constant or at a bias");
 }
 
 static o3_status_t read_sides(emitter_t *self, const o3_product_kernel_t *kernel) {

@@ -94,10 +94,13 @@ static int count_ops(MlirBlock body, bool *expensive) {
   return count;
 }
 
-static bool is_copy(const o3_dep_node_t *node) {
+static int count_body(const o3_dep_node_t *node) {
   bool expensive = false;
-  return node->kind == O3_DEP_MAP && node->generic->num_inputs == 1 &&
-         !count_ops(node->generic->body, &expensive);
+  return count_ops(node->generic->body, &expensive);
+}
+
+static bool is_copy(const o3_dep_node_t *node) {
+  return node->kind == O3_DEP_MAP && node->generic->num_inputs == 1 && !count_body(node);
 }
 
 /* ---- Candidates ---- */
@@ -286,8 +289,29 @@ static const char *refuse_conversion(grower_t *self, int first, const o3_dep_nod
   return machine->kernels->refuse_conversion(machine->gpu, count, ops);
 }
 
+/* The op of the group that gives all of |root|'s result in a narrower type; NULL when none does. */
+static const o3_dep_node_t *narrower(const grower_t *self, const o3_dep_node_t *root) {
+  MlirOperation only = mlirBlockGetFirstOperation(root->generic->body);
+  if (root->kind != O3_DEP_MAP || root->generic->num_inputs != 1 || !o3_op_is(only, "arith.extf"))
+    return NULL;
+  const o3_dep_node_t *from = inner_producer(self, root, 0);
+  bool whole = mlirAffineMapEqual(root->generic->maps[0], o3_dep_result_map(root->generic));
+  return from && from != self->seed && whole && count_body(root) == 1 ? from : NULL;
+}
+
+/* Another kernel can read what this one gives in the narrower type. */
+static bool is_widened_later(grower_t *self, const o3_dep_node_t *root, const bool *needed) {
+  const o3_dep_node_t *from = narrower(self, root);
+  bool read =
+      from && root->num_users > 0 && !mlirOperationIsNull(mlirOperationGetNextInBlock(root->users[0]->op));
+  return read && self->groups->machine->kernels->refuse_conversion &&
+         !refuse_conversion(self, self->seed->index, from, needed);
+}
+
 /* The product lies in the result's memory until it is finished, unless a kernel keeps its sums elsewhere. */
 static const char *refuse_contraction_root(grower_t *self, const o3_dep_node_t *root, const bool *needed) {
+  if (is_widened_later(self, root, needed))
+    return "it widens the result, of which the narrower is less to store";
   return has_type_of_seed(self, root) ? NULL : refuse_conversion(self, self->seed->index, root, needed);
 }
 

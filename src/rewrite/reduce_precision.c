@@ -2,8 +2,9 @@
  *
  * Needs: a normalized module. Guarantees: products, windows of maxima and ops that move data
  * (precision_ops.def) work on the narrow type; all others compute in f32: normalizations, softmax,
- * reductions, exponentials, elementwise ops. What several ops read is kept in the narrow type, but for what
- * precision_keep.h names. Inputs and results of the model keep theirs.
+ * reductions, exponentials, elementwise ops. What several ops read is kept in the narrow type, and so is what
+ * a normalization reads of a product (a kernel ends between them), but for what precision_keep.h names.
+ * Inputs and results of the model keep theirs.
  *
  *     %y = "o3.conv"(%x, %w) : f32         %h = "o3.conv"(cast %x, cast %w) : f16, %y = "o3.cast"(%h) : f32
  *     %z = "o3.exp"(%y) : f32        =>    %z = "o3.exp"(%y) : f32
@@ -23,6 +24,7 @@ typedef struct precision {
   o3_pass_env_t *env;
   MlirType narrow;
   o3_ptr_map_t *narrowed; /* MlirValue.ptr of f32 -> of the same in the narrow type */
+  o3_ptr_map_t *products; /* MlirValue.ptr of f32: products, and what elementwise ops make of them */
   int num_narrow, num_wide;
   double worst; /* largest error of a weight, relative to the largest of its tensor */
 } precision_t;
@@ -120,6 +122,15 @@ static o3_status_t narrow(precision_t *self, MlirOperation user, MlirValue value
   return argument ? NULL : note(self, value, *result);
 }
 
+static o3_status_t note_product(precision_t *self, MlirValue value) {
+  bool ok = o3_ptr_map_put(self->products, value.ptr, (void *)(uintptr_t)value.ptr);
+  return ok ? NULL : o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");
+}
+
+static bool is_of_product(const precision_t *self, MlirValue value) {
+  return o3_ptr_map_get(self->products, value.ptr) != NULL;
+}
+
 /* All users of |value| but |except| read |other| instead. */
 static void replace_uses_except(MlirValue value, MlirValue other, MlirOperation except) {
   MlirOpOperand use = mlirValueGetFirstUse(value);
@@ -144,6 +155,7 @@ static o3_status_t narrow_op(precision_t *self, MlirOperation op) {
   MlirValue wide = cast(&b, result, mlirF32TypeGet(self->env->context), shape_of(result));
   replace_uses_except(result, wide, o3_value_def(wide));
   ++self->num_narrow;
+  if (o3_precision_kind(op) == O3_PRECISION_PRODUCT) O3_TRY(note_product(self, wide));
   return note(self, wide, result);
 }
 
@@ -151,7 +163,35 @@ static bool has_several_users(MlirValue value) {
   return o3_value_has_uses(value) && mlirOperationIsNull(o3_value_single_user(value));
 }
 
-/* What several ops read goes through memory: there it is narrow. */
+static bool makes_of_product(const precision_t *self, MlirOperation op) {
+  o3_precision_kind_t kind = o3_precision_kind(op);
+  bool any = false;
+  for (intptr_t i = 0; i < mlirOperationGetNumOperands(op) && !any; ++i)
+    any = is_of_product(self, mlirOperationGetOperand(op, i));
+  return any && (kind == O3_PRECISION_CARRY || kind == O3_PRECISION_EXACT);
+}
+
+/* Whether the model gives |value| away, which so is in memory in f32, and else it is only moved. */
+static bool is_moved_result(MlirValue value) {
+  MlirOpOperand use = mlirValueGetFirstUse(value);
+  bool result = false, moved = true;
+  for (; !mlirOpOperandIsNull(use); use = mlirOpOperandGetNextUse(use)) {
+    MlirOperation user = mlirOpOperandGetOwner(use);
+    bool end = mlirOperationEqual(user, mlirBlockGetTerminator(mlirOperationGetBlock(user)));
+    result |= end;
+    moved &= end || o3_precision_kind(user) == O3_PRECISION_MOVE;
+  }
+  return result && moved;
+}
+
+/* Whether |value| goes through memory: what several ops read, and a product's rows that are normalized. */
+static bool is_stored(const precision_t *self, MlirValue value) {
+  if (has_several_users(value)) return !is_moved_result(value);
+  MlirOperation user = o3_value_single_user(value);
+  return !mlirOperationIsNull(user) && o3_op_is(user, "o3.layer_norm") && is_of_product(self, value);
+}
+
+/* In memory it is narrow. */
 static o3_status_t store_narrow(precision_t *self, MlirOperation op) {
   MlirValue result = mlirOperationGetResult(op, 0);
   o3_builder_t b = o3_builder_after(op);
@@ -159,18 +199,26 @@ static o3_status_t store_narrow(precision_t *self, MlirOperation op) {
   MlirValue smaller = cast(&b, result, self->narrow, shape);
   MlirValue wide = cast(&b, smaller, mlirF32TypeGet(self->env->context), shape);
   replace_uses_except(result, wide, o3_value_def(smaller));
+  if (is_of_product(self, result)) O3_TRY(note_product(self, wide));
   return note(self, wide, smaller);
-}
-
-static bool is_narrow_op(MlirOperation op) {
-  o3_precision_kind_t kind = o3_precision_kind(op);
-  return (kind == O3_PRECISION_PRODUCT || kind == O3_PRECISION_MOVE) && mlirOperationGetNumResults(op) == 1 &&
-         is_f32(mlirOperationGetResult(op, 0)) && mlirAttributeIsNull(o3_op_attr(op, "acc"));
 }
 
 static bool is_computed_f32(MlirOperation op) {
   bool constant = o3_op_is(op, "o3.constant") || o3_op_is(op, "o3.cast") || mlirOperationGetNumRegions(op);
   return !constant && mlirOperationGetNumResults(op) == 1 && is_f32(mlirOperationGetResult(op, 0));
+}
+
+static bool moves_result(MlirOperation op) {
+  MlirValue from = mlirOperationGetNumOperands(op) ? mlirOperationGetOperand(op, 0) : (MlirValue){0};
+  return o3_precision_kind(op) == O3_PRECISION_MOVE && !mlirOperationIsNull(o3_value_def(from)) &&
+         is_computed_f32(o3_value_def(from)) && is_moved_result(from);
+}
+
+static bool is_narrow_op(MlirOperation op) {
+  o3_precision_kind_t kind = o3_precision_kind(op);
+  if (moves_result(op)) return false;
+  return (kind == O3_PRECISION_PRODUCT || kind == O3_PRECISION_MOVE) && mlirOperationGetNumResults(op) == 1 &&
+         is_f32(mlirOperationGetResult(op, 0)) && mlirAttributeIsNull(o3_op_attr(op, "acc"));
 }
 
 o3_status_t o3_rewrite_reduce_precision(o3_pass_env_t *env, MlirModule module) {
@@ -183,8 +231,10 @@ o3_status_t o3_rewrite_reduce_precision(o3_pass_env_t *env, MlirModule module) {
   bool half = env->precision == O3_PRECISION_FP16;
   precision_t self = {.env = env,
                       .narrow = half ? mlirF16TypeGet(env->context) : mlirBF16TypeGet(env->context),
-                      .narrowed = o3_ptr_map_create(env->arena)};
+                      .narrowed = o3_ptr_map_create(env->arena),
+                      .products = o3_ptr_map_create(env->arena)};
   O3_TRY_ALLOC(self.narrowed);
+  O3_TRY_ALLOC(self.products);
   O3_TRY(o3_collect_ops(main, &ops));
   O3_TRY(o3_precision_find_kept(env, &ops, self.narrow, &kept));
   for (size_t i = 0; i < ops.count; ++i) {
@@ -193,8 +243,10 @@ o3_status_t o3_rewrite_reduce_precision(o3_pass_env_t *env, MlirModule module) {
     if (is_narrow_op(op) && !keeps) {
       O3_TRY(narrow_op(&self, op));
     } else if (is_computed_f32(op)) {
+      MlirValue result = mlirOperationGetResult(op, 0);
       ++self.num_wide;
-      if (!keeps && has_several_users(mlirOperationGetResult(op, 0))) O3_TRY(store_narrow(&self, op));
+      if (makes_of_product(&self, op)) O3_TRY(note_product(&self, result));
+      if (!keeps && is_stored(&self, result)) O3_TRY(store_narrow(&self, op));
     }
   }
   o3_log(

@@ -163,6 +163,9 @@ static o3_status_t make_kernel(const job_t *job, MlirOperation func, o3_gpu_kern
                            .rounds_to_tf32 = !mlirAttributeIsNull(o3_op_attr(func, "o3.tf32")),
                            .ops = ops,
                            .arguments = arguments};
+  int64_t constants[MAX_ARGUMENTS];
+  int num_constants = o3_op_ints(func, "o3.constants", constants, MAX_ARGUMENTS);
+  for (int i = 0; i < num_constants; ++i) site.constants |= UINT64_C(1) << constants[i];
   site.num_arguments = (int)mlirBlockGetNumArguments(o3_func_body(func));
   if (site.num_arguments > MAX_ARGUMENTS)
     return o3_status_create(O3_STATUS_UNSUPPORTED, "too many arguments");

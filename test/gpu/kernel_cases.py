@@ -39,6 +39,11 @@ def generic(maps, iterators, inputs, output, body, attributes=""):
             f"outs({output[0]} : {output[1]}){attributes} {{\n^bb0({head}):\n{body}}}\n")
 
 
+def constants(*arguments):
+    """Arguments that no kernel writes."""
+    return f"o3.constants = array<i64: {', '.join(map(str, arguments))}>"
+
+
 P, R = "parallel", "reduction"
 TOLERANCES = {"f16": 3e-3, "bf16": 1e-2, "f32": 1e-5, "tf32": 2e-3}
 FILL = "%z = arith.constant {0} : f32\nlinalg.yield %z : f32\n"
@@ -117,7 +122,8 @@ def gemm(m, n, k, epilogue="none", kind="f16", by_rows=True, batch=0, out=None, 
 
     if tf32:
         name = name.replace("f32", "tf32")
-    text = function(name, arguments, in_f32(text), " attributes {o3.tf32}" if tf32 else "")
+    marks = ["o3.tf32"] * tf32 + [constants(1)] * (by_rows and not batch)
+    text = function(name, arguments, in_f32(text), f" attributes {{{', '.join(marks)}}}" if marks else "")
     return Case(name, text, arguments, reference, TOLERANCES["tf32" if tf32 else kind], "gemm",
                 (m, n, k, epilogue, kind, by_rows, batch))
 
@@ -246,7 +252,8 @@ def conv(c):
         y = y + residual[0] if residual else y
         return torch.nn.functional.silu(y) if c.activation == "swish" else torch.relu(y)
 
-    return Case(c.name(), function(c.name(), arguments, in_f32(text)), arguments, reference, TOLERANCES[kind], "conv", (c,))
+    marks = f" attributes {{{constants(1, 2)}}}"
+    return Case(c.name(), function(c.name(), arguments, in_f32(text), marks), arguments, reference, TOLERANCES[kind], "conv", (c,))
 
 
 def depthwise(size, channels, taps, step, pad, more):
@@ -321,7 +328,8 @@ def layernorm(rows, columns, gelu=True, kind="f16"):
         y = torch.nn.functional.layer_norm(x, [columns], g, b, 1e-5)
         return torch.nn.functional.gelu(y) if gelu else y
 
-    return Case(name, function(name, arguments, text), arguments, reference, 1e-5 if kind == "f32" else 5e-3, "rows",
+    marks = f" attributes {{{constants(1, 2)}}}"
+    return Case(name, function(name, arguments, text, marks), arguments, reference, 1e-5 if kind == "f32" else 5e-3, "rows",
                 (rows, columns, "layernorm", gelu))
 
 

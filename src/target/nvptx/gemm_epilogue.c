@@ -55,30 +55,40 @@ static void store_pair(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, const o
   if (ragged) o3_kt_end(t);
 }
 
-static void store_part(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, const o3_gemm_part_t *p) {
-  for (int piece = 0; piece < p->pieces; ++piece) {
-    for (int half = 0; half < 2; ++half) {
-      o3_gemm_pair_extras_t extras;
-      load_pair(w, c, p, piece, half, &extras);
-      store_pair(w, c, p, piece, half, finish_pair(w, p, piece, half, &extras));
-    }
-  }
+enum { PANEL_PIECES = 8 };
+
+/* A part's columns may end within its last panel. */
+static int panels_of(const o3_gemm_part_t *p) { return (p->pieces + PANEL_PIECES - 1) / PANEL_PIECES; }
+
+static int pairs_of(const o3_gemm_part_t *p, int panel) {
+  int pieces = p->pieces - panel * PANEL_PIECES;
+  return 2 * (pieces < PANEL_PIECES ? pieces : PANEL_PIECES);
 }
 
 static void load_panel(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, const o3_gemm_part_t *p, int panel,
                        o3_gemm_pair_extras_t *extras) {
-  for (int i = 0; i < O3_GEMM_PANEL_PAIRS; ++i) load_pair(w, c, p, panel * 8 + i / 2, i % 2, &extras[i]);
+  for (int i = 0; i < pairs_of(p, panel); ++i)
+    load_pair(w, c, p, panel * PANEL_PIECES + i / 2, i % 2, &extras[i]);
+}
+
+/* From registers. */
+static void store_pairs(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, const o3_gemm_part_t *p, int panel,
+                        o3_gemm_pair_extras_t *extras) {
+  for (int i = 0; i < pairs_of(p, panel); ++i) {
+    int piece = panel * PANEL_PIECES + i / 2;
+    store_pair(w, c, p, piece, i % 2, finish_pair(w, p, piece, i % 2, &extras[i]));
+  }
 }
 
 /* Through shared memory, of which there are two buffers. */
 static void store_panel(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, const o3_gemm_part_t *p, int panel,
                         o3_gemm_pair_extras_t *extras) {
   o3_kernel_text_t *t = w->t;
-  int number = p->first_panel + panel, panels = w->s->products * p->pieces / 8;
+  int number = p->first_panel + panel, panels = w->s->products * panels_of(p);
   int words[O3_GEMM_PANEL_PAIRS],
       staging = o3_kt_shared(t, c->staging, o3_kt_i32(t, number % 2 * O3_GEMM_STAGING_BYTES));
   for (int i = 0; i < O3_GEMM_PANEL_PAIRS; ++i) {
-    int pair = finish_pair(w, p, panel * 8 + i / 2, i % 2, &extras[i]);
+    int pair = finish_pair(w, p, panel * PANEL_PIECES + i / 2, i % 2, &extras[i]);
     words[i] = o3_kt_value(t, "llvm.bitcast %%v%d : vector<2x%s> to i32", pair, o3_gemm_type(w->g->out));
   }
   int running = number == 0 && panels % 2 ? 0 : 1; /* that do not read this buffer */
@@ -101,28 +111,35 @@ static void store_panel(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, const 
   o3_kt_end(t);
 }
 
-/* What the next panel's epilogue reads is asked for before a panel is stored, where registers are left. */
+/* What the next panel's epilogue reads is asked for before a panel is stored, where registers are left: no
+ * load moves up across a store. */
 static void store_panels(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, const o3_gemm_stores_t *stores) {
   o3_gemm_pair_extras_t now[O3_GEMM_PANEL_PAIRS], next[O3_GEMM_PANEL_PAIRS];
-  int panels = stores->parts->pieces / 8, total = w->s->products * panels;
+  int panels = panels_of(stores->parts), total = w->s->products * panels;
   memcpy(next, stores->extras, sizeof(next));
   for (int i = 0; i < total; ++i) {
     const o3_gemm_part_t *part = &stores->parts[i / panels], *after = &stores->parts[(i + 1) / panels];
     if (!stores->early) load_panel(w, c, part, i % panels, next);
     memcpy(now, next, sizeof(now));
     if (stores->early && i + 1 < total) load_panel(w, c, after, (i + 1) % panels, next);
-    store_panel(w, c, part, i % panels, now);
+    if (w->s->store_by_tensor)
+      store_panel(w, c, part, i % panels, now);
+    else
+      store_pairs(w, c, part, i % panels, now);
   }
 }
 
-/* What the first panel's epilogue reads is asked for before the products where registers are left. */
+/* Blocks of a cluster that shares the sums finish a part of the columns each. What the first panel's epilogue
+ * reads is asked for before the products where registers are left. */
 void o3_gemm_begin_stores(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, const o3_gemm_place_t *at,
                           o3_gemm_stores_t *stores) {
-  *stores = (o3_gemm_stores_t){.early = w->s->store_by_tensor &&
-                                        w->s->products * w->s->columns <= O3_GEMM_MAX_COLUMNS};
+  int pieces = w->s->columns / 8 / w->s->split, column = at->column;
+  if (w->s->split > 1)
+    column = o3_kt_op(w->t, "addi", column, o3_kt_op_const(w->t, "muli", w->rank, (int64_t)pieces * 8));
+  *stores = (o3_gemm_stores_t){.early = w->s->products * w->s->columns <= O3_GEMM_MAX_COLUMNS};
   for (int i = 0; i < w->s->products; ++i) {
     o3_gemm_part_t *part = &stores->parts[i];
-    *part = (o3_gemm_part_t){*at, at->column, w->s->columns / 8, i * w->s->columns / 64, stores->values[i]};
+    *part = (o3_gemm_part_t){*at, column, pieces, i * w->s->columns / 64, stores->values[i]};
     if (i) part->at.row = o3_kt_op_const(w->t, "addi", at->row, (int64_t)i * O3_GEMM_ROWS);
   }
   if (stores->early) load_panel(w, c, stores->parts, 0, stores->extras);
@@ -133,11 +150,7 @@ void o3_gemm_end_stores(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, o3_gem
   int count = w->s->columns / 2;
   for (int p = 0; p < w->s->products; ++p)
     for (int i = 0; i < count; ++i) stores->values[p][i] = o3_kt_member(w->t, count, sums[p], i);
-  if (w->s->store_by_tensor) {
-    store_panels(w, c, stores);
-    return;
-  }
-  for (int i = 0; i < w->s->products; ++i) store_part(w, c, &stores->parts[i]);
+  store_panels(w, c, stores);
 }
 
 /* ---- Sums shared by a cluster ---- */
@@ -185,15 +198,15 @@ static void gather_sums(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, int pi
 }
 
 /* Each block of the cluster finishes a part of the columns. */
-void o3_gemm_finish_shared(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, const o3_gemm_place_t *at,
+void o3_gemm_finish_shared(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, o3_gemm_stores_t *stores,
                            int sums) {
   o3_kernel_text_t *t = w->t;
-  int values[O3_GEMM_MAX_COLUMNS / 2], pieces = w->s->columns / 8 / w->s->split;
+  int pieces = stores->parts->pieces;
   leave_sums(w, c, sums);
   o3_gemm_cluster_barrier(w);
   int first = o3_kt_op_const(t, "muli", w->rank, pieces);
-  for (int i = 0; i < pieces; ++i) gather_sums(w, c, o3_kt_op_const(t, "addi", first, i), &values[4 * i]);
-  int column = o3_kt_op(t, "addi", at->column, o3_kt_op_const(t, "muli", first, 8));
-  store_part(w, c, &(o3_gemm_part_t){.at = *at, .column = column, .pieces = pieces, .sums = values});
+  for (int i = 0; i < pieces; ++i)
+    gather_sums(w, c, o3_kt_op_const(t, "addi", first, i), &stores->values[0][4 * i]);
+  store_panels(w, c, stores);
   o3_gemm_cluster_barrier(w);
 }

@@ -65,20 +65,19 @@ static int barrier_at(o3_gemm_writer_t *w, int barriers, int stage) {
 
 /* ---- The producer ---- */
 
-/* The stage that is filled: where, and what counts its bytes. */
+/* The stage that is filled: where (b: in bytes), and what counts its bytes; with what step of k. */
 typedef struct filled {
-  int a, b, full;
+  int a, b, full, step;
 } filled_t;
 
-static filled_t begin_fill(o3_gemm_writer_t *w, int stage) {
+static filled_t stage_to_fill(o3_gemm_writer_t *w, int stage, int step) {
   o3_kernel_text_t *t = w->t;
   int b_at = o3_kt_op_const(t, "addi", o3_kt_op_const(t, "muli", stage, w->b_bytes),
                             (int64_t)w->s->stages * w->a_bytes);
-  filled_t f = {.a = o3_kt_shared(t, w->shared, o3_kt_op_const(t, "muli", stage, w->a_bytes)),
-                .b = b_at,
-                .full = barrier_at(w, w->full, stage)};
-  o3_kt_mbarrier_expect(t, f.full, w->a_bytes + w->b_bytes);
-  return f;
+  return (filled_t){.a = o3_kt_shared(t, w->shared, o3_kt_op_const(t, "muli", stage, w->a_bytes)),
+                    .b = b_at,
+                    .full = barrier_at(w, w->full, stage),
+                    .step = step};
 }
 
 /* Rows of B from |k|, in panels of 64 columns. */
@@ -92,21 +91,30 @@ static void load_panels(o3_gemm_writer_t *w, const filled_t *f, int column, int 
   }
 }
 
-static void load_stage(o3_gemm_writer_t *w, const o3_gemm_place_t *at, int step, int stage) {
+static int matrix_k(o3_gemm_writer_t *w, const filled_t *f) {
+  return o3_kt_op_const(w->t, "muli", f->step, o3_gemm_block_k(w->g));
+}
+
+static void choose_batch(o3_gemm_writer_t *w, const o3_gemm_place_t *at, const int64_t strides[2],
+                         int batch[2]) {
+  for (int i = 0; i < 2; ++i) batch[i] = strides[i] ? at->batch[i] : o3_kt_i32(w->t, 0);
+}
+
+static void load_matrix_a(o3_gemm_writer_t *w, const o3_gemm_place_t *at, const filled_t *f) {
+  int batch[2];
+  choose_batch(w, at, w->g->a_batch, batch);
+  o3_kt_tensor_load(w->t, f->a, "%map0", f->full, 4, (int[]){matrix_k(w, f), at->row, batch[1], batch[0]});
+}
+
+static void load_matrix_b(o3_gemm_writer_t *w, const o3_gemm_place_t *at, const filled_t *f) {
   o3_kernel_text_t *t = w->t;
-  int zero = o3_kt_i32(t, 0), k = o3_kt_op_const(t, "muli", step, o3_gemm_block_k(w->g));
-  filled_t f = begin_fill(w, stage);
-  int a_batch[2], b_batch[2];
-  for (int i = 0; i < 2; ++i) {
-    a_batch[i] = w->g->a_batch[i] ? at->batch[i] : zero;
-    b_batch[i] = w->g->b_batch[i] ? at->batch[i] : zero;
-  }
-  o3_kt_tensor_load(t, f.a, "%map0", f.full, 4, (int[]){k, at->row, a_batch[1], a_batch[0]});
+  int batch[2], k = matrix_k(w, f);
+  choose_batch(w, at, w->g->b_batch, batch);
   if (w->g->b_by_rows)
-    load_panels(w, &f, at->column, k, b_batch);
+    load_panels(w, f, at->column, k, batch);
   else
-    o3_kt_tensor_load(t, o3_kt_shared(t, w->shared, f.b), "%map1", f.full, 4,
-                      (int[]){k, at->column, b_batch[1], b_batch[0]});
+    o3_kt_tensor_load(t, o3_kt_shared(t, w->shared, f->b), "%map1", f->full, 4,
+                      (int[]){k, at->column, batch[1], batch[0]});
 }
 
 /* x, y and image of the window of |row|: where its first tap is. */
@@ -123,24 +131,80 @@ static void window_place(o3_gemm_writer_t *w, int row, int place[3]) {
 
 /* Steps walk the channels of a tap, then the taps along x, then along y. Those behind the last, which blocks
  * of a cluster may have, read zeros: channels that are not there. */
-static void load_windows(o3_gemm_writer_t *w, const int place[3], int column, int step, int stage) {
+static void split_step(o3_gemm_writer_t *w, int step, int *tap, int *channel) {
+  o3_kernel_text_t *t = w->t;
+  int blocks = ceil_div(w->g->window->channels, O3_GEMM_BLOCK_K);
+  int64_t steps = o3_gemm_steps(w->g);
+  *tap = o3_kt_op_const(t, "divui", step, blocks);
+  *channel = o3_kt_op_const(t, "muli", o3_kt_op_const(t, "remui", step, blocks), O3_GEMM_BLOCK_K);
+  if (steps % w->s->split)
+    *channel = o3_kt_select(t, o3_kt_cmp_const(t, "slt", step, steps), *channel,
+                            o3_kt_i32(t, (int64_t)blocks * O3_GEMM_BLOCK_K), "i32");
+}
+
+static void load_windows(o3_gemm_writer_t *w, const int place[3], const filled_t *f) {
   o3_kernel_text_t *t = w->t;
   const o3_gemm_window_t *window = w->g->window;
-  int blocks = ceil_div(window->channels, O3_GEMM_BLOCK_K), offsets[2];
-  int tap = o3_kt_op_const(t, "divui", step, blocks);
-  int channel = o3_kt_op_const(t, "muli", o3_kt_op_const(t, "remui", step, blocks), O3_GEMM_BLOCK_K);
+  int tap, channel, offsets[2];
+  split_step(w, f->step, &tap, &channel);
   int taps[2] = {o3_kt_op_const(t, "remui", tap, window->taps[0]),
                  o3_kt_op_const(t, "divui", tap, window->taps[0])};
-  int64_t steps = o3_gemm_steps(w->g);
-  if (steps % w->s->split)
-    channel = o3_kt_select(t, o3_kt_cmp_const(t, "slt", step, steps), channel,
-                           o3_kt_i32(t, (int64_t)blocks * O3_GEMM_BLOCK_K), "i32");
   for (int i = 0; i < 2; ++i)
     offsets[i] = o3_kt_value(t, "arith.trunci %%v%d : i32 to i16",
                              o3_kt_op_const(t, "muli", taps[i], window->dilations[i]));
-  filled_t f = begin_fill(w, stage);
-  o3_kt_window_load(t, f.a, "%map0", f.full, (int[]){channel, place[0], place[1], place[2]}, offsets);
-  load_panels(w, &f, column, channel, (int[]){o3_kt_i32(t, 0), tap});
+  o3_kt_window_load(t, f->a, "%map0", f->full, (int[]){channel, place[0], place[1], place[2]}, offsets);
+}
+
+static void load_weights(o3_gemm_writer_t *w, int column, const filled_t *f) {
+  int tap, channel;
+  split_step(w, f->step, &tap, &channel);
+  load_panels(w, f, column, channel, (int[]){o3_kt_i32(w->t, 0), tap});
+}
+
+static void load_b(o3_gemm_writer_t *w, const o3_gemm_place_t *at, const filled_t *f) {
+  o3_kt_mbarrier_expect(w->t, f->full, w->a_bytes + w->b_bytes);
+  if (w->g->window)
+    load_weights(w, at->column, f);
+  else
+    load_matrix_b(w, at, f);
+}
+
+/* Of k, the block's first. */
+static int first_step(o3_gemm_writer_t *w) {
+  return w->s->split > 1 ? o3_kt_op_const(w->t, "muli", w->rank, w->k_blocks) : o3_kt_i32(w->t, 0);
+}
+
+/* Stages whose B is loaded before the kernels before this one have ended. */
+static int early_stages(const o3_gemm_writer_t *w) {
+  if (!w->g->b_is_constant) return 0;
+  return w->s->stages < w->k_blocks ? w->s->stages : w->k_blocks;
+}
+
+static void load_early(o3_gemm_writer_t *w) {
+  o3_kernel_text_t *t = w->t;
+  if (!early_stages(w)) return;
+  o3_kt_if(t, o3_kt_cmp_const(t, "eq", w->thread, 0));
+  o3_gemm_place_t at = tile_place(w, w->block);
+  int zero = o3_kt_i32(t, 0), count = o3_kt_i32(t, early_stages(w)), one = o3_kt_i32(t, 1);
+  int first = first_step(w), stage = o3_kt_for(t, zero, count, one, 0, NULL);
+  filled_t f = stage_to_fill(w, stage, o3_kt_op(t, "addi", first, stage));
+  load_b(w, &at, &f);
+  o3_kt_end_for(t, 0, NULL, NULL);
+  o3_kt_end(t);
+}
+
+/* The stage's B, unless load_early() has asked for it: of the block's first tile, |k| steps behind its first.
+ */
+static void load_late(o3_gemm_writer_t *w, const o3_gemm_place_t *at, const filled_t *f, int tile, int k) {
+  o3_kernel_text_t *t = w->t;
+  int early = early_stages(w);
+  if (early) {
+    int other = o3_kt_value(t, "arith.cmpi ne, %%v%d, %%v%d : i32", tile, w->block);
+    int behind = o3_kt_cmp_const(t, "sge", k, early);
+    o3_kt_if(t, o3_kt_value(t, "arith.ori %%v%d, %%v%d : i1", other, behind));
+  }
+  load_b(w, at, f);
+  if (early) o3_kt_end(t);
 }
 
 static void producer(o3_gemm_writer_t *w) {
@@ -148,19 +212,19 @@ static void producer(o3_gemm_writer_t *w) {
   o3_kt_carried_t turn[2], inner[2];
   int next[2], zero = o3_kt_i32(t, 0);
   for (int i = 0; i < 2; ++i) turn[i] = (o3_kt_carried_t){.init = zero, .type = "i32"};
-  o3_gemm_place_t at = tile_place(w, open_tiles(w, w->block, 1, turn));
-  int first = w->s->split > 1 ? o3_kt_op_const(t, "muli", w->rank, w->k_blocks) : o3_kt_i32(t, 0);
-  int place[3];
+  int tile = open_tiles(w, w->block, 1, turn), first = first_step(w), place[3];
+  o3_gemm_place_t at = tile_place(w, tile);
   if (w->g->window) window_place(w, at.row, place);
   for (int i = 0; i < 2; ++i) inner[i] = (o3_kt_carried_t){.init = turn[i].value, .type = "i32"};
   int blocks = o3_kt_i32(t, w->k_blocks), one = o3_kt_i32(t, 1);
   int k = o3_kt_for(t, zero, blocks, one, 2, inner), stage = inner[0].value, parity = inner[1].value;
   o3_kt_mbarrier_wait(t, barrier_at(w, w->empty, stage), o3_kt_op_const(t, "xori", parity, 1));
-  int step = o3_kt_op(t, "addi", first, k);
+  filled_t f = stage_to_fill(w, stage, o3_kt_op(t, "addi", first, k));
+  load_late(w, &at, &f, tile, k);
   if (w->g->window)
-    load_windows(w, place, at.column, step, stage);
+    load_windows(w, place, &f);
   else
-    load_stage(w, &at, step, stage);
+    load_matrix_a(w, &at, &f);
   next_stage(w, stage, parity, next);
   o3_kt_end_for(t, 2, inner, next);
   o3_kt_end_for(t, 2, turn, (int[]){inner[0].result, inner[1].result});
@@ -312,8 +376,10 @@ static void consumer(o3_gemm_writer_t *w) {
   int stage[2] = {turn[0].value, turn[1].value}, sums[O3_GEMM_MAX_PRODUCTS];
   o3_gemm_place_t at = tile_place(w, tile);
   if (w->s->split > 1) {
+    o3_gemm_stores_t stores;
+    o3_gemm_begin_stores(w, &c, &at, &stores);
     finish(w, &c, products(w, &c, stage, sums), sums);
-    o3_gemm_finish_shared(w, &c, &at, sums[0]);
+    o3_gemm_finish_shared(w, &c, &stores, sums[0]);
   } else {
     own_tile(w, &c, &at, tile, stage);
   }
@@ -355,6 +421,7 @@ static void body(o3_gemm_writer_t *w) {
     w->block = o3_kt_op_const(t, "divui", w->block, w->s->split);
   }
   init_barriers(w);
+  load_early(w);
   o3_kt_line(t, "nvvm.griddepcontrol wait\nnvvm.griddepcontrol launch_dependents");
   int group = o3_kt_uniform(t, o3_kt_op_const(t, "shrui", w->thread, 7));
   o3_kt_if(t, o3_kt_cmp_const(t, "eq", group, 0));

@@ -40,6 +40,7 @@ typedef struct o3_gemm_window {
 typedef struct o3_gemm {
   int64_t batch[2], m, n, k;                  /* outer and inner batch */
   o3_gpu_element_t element, out;              /* of A and B; of D */
+  bool b_is_constant;                         /* no kernel writes B: it is loaded before earlier ones end */
   bool b_by_rows;                             /* B is [k, n], else [n, k] */
   const o3_gemm_window_t *window;             /* what A is; NULL: a matrix */
   int64_t a_pitch, b_pitch, d_pitch;          /* elements from a row to the next; a_pitch: of a matrix */

@@ -74,6 +74,10 @@ static bool is_argument(const reader_t *r, MlirValue value) {
   return on_tensors(r) ? !is_part(value) : o3_kernel_site_argument(r->site, value) >= 0;
 }
 
+static bool is_constant(const reader_t *r, MlirValue value) {
+  return !on_tensors(r) && o3_kernel_site_is_constant(r->site, o3_kernel_site_argument(r->site, value));
+}
+
 static MlirValue written_by(const reader_t *r, const o3_nest_t *nest) {
   return on_tensors(r) ? mlirOperationGetResult(nest->op, 0)
                        : o3_kernel_site_base(nest->operands[nest->num_operands - 1].value);
@@ -173,6 +177,7 @@ static const char *read_operands(reader_t *r) {
   g->m = size_of(r, ROWS), g->n = size_of(r, COLUMNS), g->k = size_of(r, DEPTH);
   const char *why = read_types(r);
   if (why) return why;
+  g->b_is_constant = is_constant(r, r->b->value);
   if (!read_matrix(r, r->a, ROWS, DEPTH, &g->a_pitch, g->a_batch)) return "A is not row-major";
   g->b_by_rows = read_matrix(r, r->b, DEPTH, COLUMNS, &g->b_pitch, g->b_batch);
   if (!g->b_by_rows && !read_matrix(r, r->b, COLUMNS, DEPTH, &g->b_pitch, g->b_batch))
@@ -230,6 +235,7 @@ static const char *read_windows(reader_t *r) {
   r->c = &r->product->operands[2];
   r->gemm = (o3_gemm_t){0};
   const char *why = read_types(r);
+  r->gemm.b_is_constant = is_constant(r, r->b->value);
   return why ? why
              : o3_window_site_read(r->whole, r->has_halo ? &r->halo : NULL, &r->gemm, &r->window, r->groups);
 }
@@ -331,8 +337,10 @@ static const char *read_result(reader_t *r, side_t *s) {
 }
 
 /* What the kernel gives is rounded to half precision, whatever the types on the way; functions of half
- * precision are also exact enough for sums of tf32. */
+ * precision are also exact enough for sums of tf32, and of halves that f32 was rounded to. */
 static bool ends_in_half(const reader_t *r) {
+  if (r->gemm.element == O3_GPU_TF32) return true;
+  if (r->site->rounds_to_half && r->gemm.element != O3_GPU_F32) return true;
   MlirOperation last = r->site->ops[r->site->num_ops - 1];
   o3_gpu_element_t element = O3_GPU_F32;
   o3_kernel_site_element(mlirOperationGetOperand(last, mlirOperationGetNumOperands(last) - 1), &element);
@@ -359,7 +367,7 @@ static const char *read_side(reader_t *r, MlirOperation op, bool before) {
   }
   if (!why) why = read_result(r, s);
   add_written(r, s->nest, number);
-  if (!why) why = o3_body_refuse(s->nest, ends_in_half(r) || r->gemm.element == O3_GPU_TF32);
+  if (!why) why = o3_body_refuse(s->nest, ends_in_half(r));
   ++*(before ? &r->num_before : &r->num_after);
   return why;
 }

@@ -73,7 +73,7 @@ void o3_gemm_end_stores(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, o3_gem
 
 /* Behind the products of a cluster that shares the sums: each block finishes a part of the columns. All
  * threads of the cluster's blocks that are no consumers are to come to two cluster barriers for it. */
-void o3_gemm_finish_shared(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, const o3_gemm_place_t *at,
+void o3_gemm_finish_shared(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, o3_gemm_stores_t *stores,
                            int sums);
 void o3_gemm_cluster_barrier(o3_gemm_writer_t *w);
 

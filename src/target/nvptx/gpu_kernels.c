@@ -151,23 +151,36 @@ static void note_architecture(MlirModule module, const o3_gpu_kernel_t *kernel) 
                  mlirUnitAttrGet(mlirModuleGetContext(module)));
 }
 
+/* The arguments that are weights. */
+static uint64_t find_constants(const o3_inlined_t *at, int count) {
+  uint64_t constants = 0;
+  for (int i = 0; i < count && i < 64; ++i) {
+    MlirOperation def = o3_value_def(o3_kernel_site_base(mlirOperationGetOperand(at->call, i)));
+    if (!mlirOperationIsNull(def) && o3_op_is(def, "memref.get_global")) constants |= UINT64_C(1) << i;
+  }
+  return constants;
+}
+
 /* Offers the kernel to the families. */
 static o3_status_t try_families(o3_inlined_t *at, const char *label, bool *taken) {
   static _Thread_local body_ops_t body;
   const o3_gpu_t *gpu = at->env->machine->gpu;
   o3_gpu_kernel_t kernel = {0};
   read_body(at->kernel, &body);
-  o3_kernel_site_t site = {.arena = at->env->arena,
-                           .gpu = gpu,
-                           .sm = gpu->sm,
-                           .multiprocessors = gpu->multiprocessors,
-                           .shared_bytes = (int)gpu->shared_per_block,
-                           .rounds_to_tf32 = at->env->precision == O3_PRECISION_TF32,
-                           .kind = o3_op_string(at->kernel, "o3.kernel_kind"),
-                           .num_ops = body.num_ops,
-                           .ops = body.ops,
-                           .num_arguments = body.num_arguments,
-                           .arguments = body.arguments};
+  o3_kernel_site_t site = {
+      .arena = at->env->arena,
+      .gpu = gpu,
+      .sm = gpu->sm,
+      .multiprocessors = gpu->multiprocessors,
+      .shared_bytes = (int)gpu->shared_per_block,
+      .rounds_to_tf32 = at->env->precision == O3_PRECISION_TF32,
+      .rounds_to_half = at->env->precision == O3_PRECISION_FP16 || at->env->precision == O3_PRECISION_BF16,
+      .kind = o3_op_string(at->kernel, "o3.kernel_kind"),
+      .num_ops = body.num_ops,
+      .ops = body.ops,
+      .num_arguments = body.num_arguments,
+      .arguments = body.arguments,
+      .constants = find_constants(at, body.num_arguments)};
   o3_status_t status = o3_fast_kernel_make(&site, &kernel);
   *taken = !status;
   if (status && o3_status_code(status) == O3_STATUS_UNSUPPORTED) {

@@ -17,6 +17,10 @@ int o3_kernel_site_argument(const o3_kernel_site_t *site, MlirValue buffer) {
   return -1;
 }
 
+bool o3_kernel_site_is_constant(const o3_kernel_site_t *site, int argument) {
+  return argument >= 0 && argument < 64 && (site->constants >> argument & 1);
+}
+
 bool o3_kernel_site_element(MlirValue buffer, o3_gpu_element_t *element) {
   MlirType type = o3_type_element(mlirValueGetType(buffer));
   bool f16 = mlirTypeIsAF16(type), bf16 = mlirTypeIsABF16(type);

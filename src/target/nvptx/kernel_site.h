@@ -14,11 +14,14 @@ typedef struct o3_kernel_site {
   int sm;                            /* compute capability: 90 is 9.0 */
   int multiprocessors, shared_bytes; /* of the card; the most that a block can have */
   bool rounds_to_tf32;               /* products of f32 may take 10 bits of each factor behind the point */
+  bool rounds_to_half;               /* the model is computed in half precision, whatever its results' type */
   MlirStringRef kind;                /* o3.kernel_kind, which the fuse stage gave it */
   int num_ops;
   const MlirOperation *ops;
   int num_arguments;
   const MlirValue *arguments;
+  uint64_t
+      constants; /* bit i: nothing writes argument i, so it may be read before earlier kernels have ended */
 } o3_kernel_site_t;
 
 /* A family: writes the kernel; |why_not| is a static text when it does not take the site, else NULL. */
@@ -30,6 +33,9 @@ MlirValue o3_kernel_site_base(MlirValue buffer);
 
 /* The position of |buffer|, whatever its shape, among the arguments, or -1. */
 int o3_kernel_site_argument(const o3_kernel_site_t *site, MlirValue buffer);
+
+/* Whether that argument is one of the constants; false for a negative number. */
+bool o3_kernel_site_is_constant(const o3_kernel_site_t *site, int argument);
 
 /* False when it is none of the types of kernels. */
 bool o3_kernel_site_element(MlirValue buffer, o3_gpu_element_t *element);

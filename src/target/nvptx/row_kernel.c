@@ -15,6 +15,7 @@ enum { WARP = 32, ROWS_BLOCK = 128, WORD = 4, WARP_THREADS = 1024, BLOCK_THREADS
 
 typedef struct writer {
   o3_kernel_text_t *t;
+  const o3_kernel_site_t *site;
   const o3_row_plan_t *p;
   const o3_gpu_kernel_t *kernel;
   o3_status_t status;
@@ -192,20 +193,22 @@ static int combine_warps(writer_t *w, const char *combiner, int value) {
 
 /* ---- Ops ---- */
 
+static void load_operand(writer_t *w, const o3_row_operand_t *operand, o3_arena_t *arena) {
+  int *loaded = O3_ARENA_ARRAY(arena, int, (size_t)w->count);
+  w->t->out.failed |= !loaded;
+  if (!loaded) return;
+  load_argument(w, operand, loaded);
+  w->registers[operand->value] = loaded;
+}
+
 /* The registers of each operand; arguments that no op has written are loaded once. */
 static void get_operands(writer_t *w, const o3_row_op_t *op, const int **elements, o3_arena_t *arena) {
   for (int k = 0; k < op->num_operands; ++k) {
     const o3_row_operand_t *operand = &op->operands[k];
     elements[k] = operand->used ? w->registers[operand->value] : NULL;
     if (!operand->used || elements[k]) continue;
-    int *loaded = O3_ARENA_ARRAY(arena, int, (size_t)w->count);
-    if (!loaded) {
-      w->t->out.failed = true;
-      continue;
-    }
-    load_argument(w, operand, loaded);
-    w->registers[operand->value] = loaded;
-    elements[k] = loaded;
+    load_operand(w, operand, arena);
+    elements[k] = w->registers[operand->value];
   }
 }
 
@@ -270,11 +273,23 @@ static void init_columns(writer_t *w, o3_arena_t *arena) {
   }
 }
 
+/* Loads what is the same for all rows and no kernel writes, before the kernels before this one have ended. */
+static void load_early(writer_t *w, o3_arena_t *arena) {
+  const o3_row_plan_t *p = w->p;
+  for (int i = 0; i < p->num_ops && p->few; ++i) {
+    for (int k = 0; k < p->ops[i].num_operands; ++k) {
+      const o3_row_operand_t *operand = &p->ops[i].operands[k];
+      bool early = operand->used && !w->registers[operand->value] && o3_row_varies(p, operand) &&
+                   !o3_row_differs(p, operand) &&
+                   o3_kernel_site_is_constant(w->site, p->values[operand->value].argument);
+      if (early) load_operand(w, operand, arena);
+    }
+  }
+}
+
 static void write_row(writer_t *w, o3_arena_t *arena) {
   const o3_row_plan_t *p = w->p;
-  memset(w->registers, 0, sizeof(w->registers));
   w->reductions = 0;
-  init_columns(w, arena);
   for (int i = 0; i < p->num_ops && !w->t->out.failed; ++i) write_op(w, i, arena);
   for (int v = 0; v < p->num_values && !w->t->out.failed; ++v) {
     if (p->values[v].written && p->values[v].argument >= 0) store_value(w, v);
@@ -288,12 +303,15 @@ static void write_kernel(writer_t *w, o3_arena_t *arena) {
   w->thread = o3_kt_thread(t);
   w->row = o3_kt_block(t);
   w->lane = w->thread;
-  if (w->kernel->overlaps) o3_kt_line(t, "nvvm.griddepcontrol wait\nnvvm.griddepcontrol launch_dependents");
   if (per_block > 1) {
     w->lane = o3_kt_op_const(t, "andi", w->thread, WARP - 1);
     w->row = o3_kt_op(t, "addi", o3_kt_op_const(t, "muli", w->row, per_block),
                       o3_kt_op_const(t, "shrui", w->thread, 5));
   }
+  memset(w->registers, 0, sizeof(w->registers));
+  init_columns(w, arena);
+  load_early(w, arena);
+  if (w->kernel->overlaps) o3_kt_line(t, "nvvm.griddepcontrol wait\nnvvm.griddepcontrol launch_dependents");
   bool ragged = w->p->rows % per_block != 0;
   if (ragged) o3_kt_if(t, o3_kt_cmp_const(t, "slt", w->row, w->p->rows));
   write_row(w, arena);
@@ -333,7 +351,7 @@ o3_status_t o3_row_make(const o3_kernel_site_t *site, o3_gpu_kernel_t *kernel, c
       site->num_arguments > O3_GPU_MAX_ARGUMENTS ? "it has too many arguments" : o3_row_plan(site, plan);
   if (*why_not) return NULL;
   set_launch(site, plan, kernel);
-  writer_t w = {.p = plan, .kernel = kernel, .count = plan->chunks * plan->vector};
+  writer_t w = {.site = site, .p = plan, .kernel = kernel, .count = plan->chunks * plan->vector};
   const o3_row_value_t *last = &plan->values[plan->num_values - 1];
   O3_GPU_KERNEL_NOTE(kernel, {"threads", plan->threads}, {"vector", plan->vector}, {"chunks", plan->chunks});
   snprintf(stem, sizeof(stem), "o3k_%s_rows_%lldx%d__sm70", type_of(last), (long long)plan->columns,

@@ -91,6 +91,13 @@ bool o3_row_varies(const o3_row_plan_t *p, const o3_row_operand_t *operand) {
   return false;
 }
 
+bool o3_row_differs(const o3_row_plan_t *p, const o3_row_operand_t *operand) {
+  for (int d = 0; d < p->rank - p->column_dims; ++d) {
+    if (operand->steps[d]) return true;
+  }
+  return false;
+}
+
 static bool is_used(const o3_nest_t *nest, int operand) {
   return !mlirOpOperandIsNull(mlirValueGetFirstUse(mlirBlockGetArgument(nest->body, operand)));
 }
@@ -154,11 +161,13 @@ static const char *read_ops(const o3_kernel_site_t *site, o3_row_plan_t *p) {
 
 /* ---- Threads ---- */
 
+/* A vector is one piece of what differs from row to row; what is the same for all may be several. */
 static void limit_vector(o3_row_plan_t *p, const o3_row_operand_t *operand) {
   const o3_row_value_t *value = &p->values[operand->value];
   if (value->argument < 0 || !o3_row_varies(p, operand)) return;
   int bytes = o3_gpu_element_info(value->element)->bytes;
-  while (p->vector > 1 && p->vector * bytes > VECTOR_BYTES && bytes > 2) p->vector /= 2;
+  while (p->vector > 1 && p->vector * bytes > VECTOR_BYTES && bytes > 2 && o3_row_differs(p, operand))
+    p->vector /= 2;
   for (int d = 0; d < p->rank - p->column_dims; ++d) {
     while (operand->steps[d] % p->vector) p->vector /= 2;
   }
@@ -172,8 +181,8 @@ static const char *share_rows(const o3_kernel_site_t *site, o3_row_plan_t *p) {
     for (int k = 0; k < p->ops[i].num_operands; ++k) limit_vector(p, &p->ops[i].operands[k]);
   }
   while (p->columns % p->vector) p->vector /= 2;
-  bool few = p->rows < 4 * site->multiprocessors * 4;
-  int most = few ? FEW_ELEMENTS : MAX_ELEMENTS / 2;
+  p->few = p->rows < 4 * site->multiprocessors * 4;
+  int most = p->few ? FEW_ELEMENTS : MAX_ELEMENTS / 2;
   for (p->threads = WARP; p->threads < MAX_THREADS && p->threads * most < p->columns;)
     p->threads *= p->threads == WARP ? 4 : 2;
   p->chunks = (int)((p->columns + p->threads * p->vector - 1) / (p->threads * p->vector));

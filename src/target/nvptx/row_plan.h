@@ -41,12 +41,14 @@ typedef struct o3_row_plan {
   int vector;  /* elements that a thread loads at once */
   int threads; /* of a row: 32, or a block */
   int chunks;  /* vectors of a thread */
+  bool few;    /* rows, so that a thread has registers to spare */
 } o3_row_plan_t;
 
 /* Fills |plan|; gives why the ops are no rows that registers can hold, or NULL. */
 const char *o3_row_plan(const o3_kernel_site_t *site, o3_row_plan_t *plan);
 
-/* Whether the operand has an element for each column. */
+/* Whether the operand has an element for each column; whether it differs from row to row. */
 bool o3_row_varies(const o3_row_plan_t *plan, const o3_row_operand_t *operand);
+bool o3_row_differs(const o3_row_plan_t *plan, const o3_row_operand_t *operand);
 
 #endif

@@ -14,6 +14,9 @@ o3_status_t o3_rewrite_absorb_affine(o3_pass_env_t *env, MlirModule module) O3_M
  */
 o3_status_t o3_rewrite_dead_channels(o3_pass_env_t *env, MlirModule module) O3_MUST_USE;
 
+/* On cards with a kernel of attention: keys and values that heads share are not repeated. */
+o3_status_t o3_rewrite_share_heads(o3_pass_env_t *env, MlirModule module) O3_MUST_USE;
+
 /* With --precision on cards with a kernel of attention: one product makes queries, keys and values. */
 o3_status_t o3_rewrite_join_products(o3_pass_env_t *env, MlirModule module) O3_MUST_USE;
 

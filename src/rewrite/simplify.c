@@ -1,8 +1,9 @@
-/* Dead ops and equal ops.
+/* Dead ops, equal ops, and tensors repeated for ops that do so by themselves.
  *
  * IRDL ops carry no traits, so upstream's canonicalize and CSE leave them alone; this is the same for ours.
  * Needs: a normalized module. Guarantees: no pure op without readers; within a block no two pure ops with the
- * same name, operands, attributes and result types.
+ * same name, operands, attributes and result types; no o3.broadcast before an elementwise op of which another
+ * operand has the result's shape.
  *
  *     %a = "o3.exp"(%x)
  *     %b = "o3.exp"(%x)         =>   %a = "o3.exp"(%x)
@@ -133,11 +134,56 @@ static o3_status_t merge_block(MlirBlock block, o3_arena_t *arena) {
   return NULL;
 }
 
+/* ---- Broadcasts ---- */
+
+static bool is_elementwise(MlirOperation op) {
+  static const char *const NAMES[] = {"o3.add", "o3.sub", "o3.mul", "o3.div", "o3.select"};
+  for (size_t i = 0; i < sizeof(NAMES) / sizeof(NAMES[0]); ++i) {
+    if (o3_op_is(op, NAMES[i])) return true;
+  }
+  return false;
+}
+
+static bool has_shape(MlirValue value, MlirType shape) {
+  MlirType type = mlirValueGetType(value);
+  bool same = o3_type_is_static(type) && o3_type_rank(type) == o3_type_rank(shape);
+  for (int i = 0; same && i < o3_type_rank(type); ++i) same = o3_type_dim(type, i) == o3_type_dim(shape, i);
+  return same;
+}
+
+/* One operand of the result's shape stays. */
+static void drop_broadcasts(MlirOperation op) {
+  MlirType shape = mlirValueGetType(mlirOperationGetResult(op, 0));
+  intptr_t count = mlirOperationGetNumOperands(op), whole = -1;
+  if (!o3_type_is_static(shape)) return;
+  for (intptr_t i = 0; i < count; ++i) {
+    MlirOperation def = o3_value_def(mlirOperationGetOperand(op, i));
+    bool repeated = !mlirOperationIsNull(def) && o3_op_is(def, "o3.broadcast");
+    if (!repeated && has_shape(mlirOperationGetOperand(op, i), shape)) whole = i;
+  }
+  for (intptr_t i = 0; whole >= 0 && i < count; ++i) {
+    MlirOperation def = o3_value_def(mlirOperationGetOperand(op, i));
+    if (!mlirOperationIsNull(def) && o3_op_is(def, "o3.broadcast"))
+      mlirOperationSetOperand(op, i, mlirOperationGetOperand(def, 0));
+  }
+}
+
+static o3_status_t drop_all_broadcasts(MlirModule module, o3_arena_t *arena) {
+  o3_ptr_vec_t ops = o3_ptr_vec(arena);
+  O3_TRY(o3_collect_ops(mlirModuleGetOperation(module), &ops));
+  for (size_t i = 0; i < ops.count; ++i) {
+    MlirOperation op = {.ptr = ops.items[i]};
+    if (is_elementwise(op)) drop_broadcasts(op);
+  }
+  return NULL;
+}
+
 o3_status_t o3_rewrite_simplify(o3_pass_env_t *env, MlirModule module) {
   (void)env;
   o3_arena_t *arena = o3_arena_create();
   O3_TRY_ALLOC(arena);
-  o3_status_t status = merge_regions(mlirModuleGetOperation(module), arena);
+  o3_status_t status = drop_all_broadcasts(module, arena);
+  if (!status) status = merge_regions(mlirModuleGetOperation(module), arena);
   if (!status) status = erase_dead(module, arena);
   o3_arena_destroy(arena);
   return status;

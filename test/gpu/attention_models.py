@@ -24,20 +24,25 @@ CASES = [(2, 3, 127, 129, 64, "none", "fp16"), (3, 2, 130, 257, 128, "none", "bf
          (2, 2, 1, 513, 64, "keys", "fp16"), (1, 2, 70, 2, 128, "full", "fp16"), (2, 3, 64, 640, 64, "full", "bf16")]
 # These have queries, keys and values of one input, by constant weights and biases, as a layer of BERT has them.
 JOINED = [(2, 3, 127, 127, 64, "keys", "fp16"), (1, 2, 40, 40, 128, "none", "bf16")]
+# Groups of heads share keys and values, which Unsqueeze, Expand and Reshape repeat; what is said of a group's heads.
+SHARED = {(2, 6, 130, 130, 64, "keys", "fp16"): 3, (1, 8, 1, 1500, 128, "none", "fp16"): 4, (2, 4, 40, 70, 32, "keys", "bf16"): 2, (1, 4, 33, 33, 64, "full", "fp16"): 2}
 # The Attention op: batch, heads, heads of K and V, rows, columns, width, mask, precision
 OPS = [(2, 4, 2, 257, 257, 64, "up_to_diagonal", "fp16"), (1, 6, 2, 130, 190, 128, "shown", "bf16"),
        (3, 4, 1, 70, 300, 64, "none", "fp16"), (2, 2, 2, 300, 300, 128, "up_to_diagonal", "fp16"),
-       (2, 8, 2, 1, 513, 64, "shown", "fp16"), (9, 16, 4, 330, 330, 64, "up_to_diagonal", "fp16")]
+       (2, 8, 2, 1, 513, 64, "shown", "fp16"), (9, 16, 4, 330, 330, 64, "up_to_diagonal", "fp16"),
+       (2, 4, 2, 130, 190, 80, "shown", "fp16"), (1, 3, 3, 200, 200, 256, "up_to_diagonal", "fp16"),
+       (1, 2, 2, 70, 300, 20, "none", "fp16"), (1, 2, 1, 33, 3000, 96, "none", "bf16"), (1, 2, 2, 65, 65, 7, "up_to_diagonal", "fp16")]
 TOLERANCES = {"fp16": 3e-3, "bf16": 2e-2}
 
 
 def all_cases():
     """Cases, and whether they are joined."""
-    return [(case, False) for case in CASES] + [(case, True) for case in JOINED] + [(case, False) for case in OPS]
+    return [(case, False) for case in [*CASES, *SHARED]] + [(case, True) for case in JOINED] + [(case, False) for case in OPS]
 
 
 def name_of(case, joined):
-    return f"{'op' if case in OPS else 'attention'}_{'joined_' if joined else ''}" + "_".join(map(str, case))
+    kind = "op" if case in OPS else "shared" if case in SHARED else "attention"
+    return f"{kind}_{'joined_' if joined else ''}" + "_".join(map(str, case))
 
 
 def half_of(precision):
@@ -74,18 +79,28 @@ def model_of(case, joined):
         if joined:
             projections[f"{name}_weights"], projections[f"{name}_bias"] = weights_of(case)[i]
             add("Add", [add("MatMul", ["x", f"{name}_weights"], f"{name}_product"), f"{name}_bias"], name)
+        own = heads // SHARED.get(case, 1) if i else heads
         if not joined or not i:
-            inputs.append(helper.make_tensor_value_info("x" if joined else name, TensorProto.FLOAT, [batch, count, heads * width]))
-        split = add("Reshape", [name, "split"], f"{name}_heads")
-        add("Transpose", [split], f"{name}_front", perm=[0, 2, 3, 1] if name == "k" else [0, 2, 1, 3])
+            inputs.append(helper.make_tensor_value_info("x" if joined else name, TensorProto.FLOAT, [batch, count, own * width]))
+        projections[f"{name}_split"] = np.array([0, 0, own, width])
+        split = add("Reshape", [name, f"{name}_split"], f"{name}_heads")
+        if own == heads:
+            add("Transpose", [split], f"{name}_front", perm=[0, 2, 3, 1] if name == "k" else [0, 2, 1, 3])
+            continue
+        projections[f"{name}_repeat"] = np.array([batch, own, heads // own, count, width])
+        projections[f"{name}_all"] = np.array([batch, heads, count, width])
+        one = add("Unsqueeze", [add("Transpose", [split], f"{name}_own", perm=[0, 2, 1, 3]), "two"], f"{name}_one")
+        repeated = add("Reshape", [add("Expand", [one, f"{name}_repeat"], f"{name}_copies"), f"{name}_all"],
+                       f"{name}_shared" if name == "k" else "v_front")
+        if name == "k":
+            add("Transpose", [repeated], "k_front", perm=[0, 1, 3, 2])
     scores = add("Div", [add("MatMul", ["q_front", "k_front"], "products"), "root"], "scaled")
     if mask != "none":
         inputs.append(helper.make_tensor_value_info("mask", TensorProto.FLOAT, mask_shape(*case)))
         scores = add("Add", [scores, "mask"], "masked")
     mixed = add("MatMul", [add("Softmax", [scores], "weights", axis=-1), "v_front"], "mixed")
     add("Reshape", [add("Transpose", [mixed], "back", perm=[0, 2, 1, 3]), "join"], "y")
-    constants = {"split": np.array([0, 0, heads, width]), "join": np.array([0, 0, heads * width]),
-                 "root": np.float32(width**0.5), **projections}
+    constants = {"join": np.array([0, 0, heads * width]), "root": np.float32(width**0.5), "two": np.array([2]), **projections}
     graph = helper.make_graph(nodes, "attention", inputs,
                               [helper.make_tensor_value_info("y", TensorProto.FLOAT, [batch, rows, heads * width])],
                               [numpy_helper.from_array(np.asarray(value), key) for key, value in constants.items()])
@@ -134,8 +149,9 @@ def op_reference(case, q, k, v, mask=True):
 def inputs_of(case, joined, rng):
     """Halves as float32. Of the keys' masks one batch is masked as a whole: its probabilities are equal."""
     batch, heads, rows, columns, width, mask, precision = case
-    arrays = [rng.standard_normal((batch, count, heads * width)).astype(half_of(precision)).astype(np.float32)
-              for count in (rows, columns, columns)[:1 if joined else 3]]
+    own = heads // SHARED.get(case, 1)
+    arrays = [rng.standard_normal((batch, count, number * width)).astype(half_of(precision)).astype(np.float32)
+              for count, number in ((rows, heads), (columns, own), (columns, own))[:1 if joined else 3]]
     if mask == "keys":
         arrays.append(np.where(rng.random(mask_shape(*case)) < 0.3, np.float32(LOWEST), np.float32(0)))
         arrays[-1][0] = LOWEST
@@ -151,7 +167,8 @@ def reference(case, joined, *arrays):
     x = arrays[0].astype(np.float64)
     sources = [x @ w + b for w, b in weights_of(case)] if joined else arrays[:3]
     q, k, v, mask = (*sources, *(arrays[len(sources):] if not joined else arrays[1:]), 0.0)[:4]
-    q, k, v = (x.astype(np.float64).reshape(batch, -1, heads, width).transpose(0, 2, 1, 3) for x in (q, k, v))
+    q, k, v = (np.repeat(x, heads // x.shape[1], 1) for x in
+               (x.astype(np.float64).reshape(batch, x.shape[1], -1, width).transpose(0, 2, 1, 3) for x in (q, k, v)))
     scores = q @ k.transpose(0, 1, 3, 2) / width**0.5
     scores = (scores.astype(np.float32) + mask).astype(np.float64)  # beside the lowest float a score is nothing
     weights = np.exp(scores - scores.max(-1, keepdims=True))

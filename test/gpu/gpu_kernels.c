@@ -15,6 +15,7 @@
 #include "ir/context.h"
 #include "schedule/gpu.h"
 #include "target/nvptx/attention_kernel.h"
+#include "target/nvptx/attention_mma.h"
 #include "target/nvptx/fast_kernels.h"
 #include "target/nvptx/ptx.h"
 
@@ -107,9 +108,9 @@ static void row_major(MlirType type, int64_t strides[3]) {
 }
 
 static void read_schedule(MlirOperation func, o3_gpu_attention_t *a) {
-  int64_t n[9];
+  int64_t n[8];
   o3_gpu_attention_schedule(a);
-  if (o3_op_ints(func, "o3.schedule", n, 9) != 9) return;
+  if (o3_op_ints(func, "o3.schedule", n, 8) != 8) return;
   a->schedule = (o3_attention_schedule_t){.consumers = (int)n[0],
                                           .columns = (int)n[1],
                                           .stages = (int)n[2],
@@ -117,8 +118,20 @@ static void read_schedule(MlirOperation func, o3_gpu_attention_t *a) {
                                           .resident = (int)n[4],
                                           .persistent = n[5] != 0,
                                           .ordered = n[6] != 0,
-                                          .rescale = (o3_attention_rescale_t)n[7],
-                                          .polynomial = (int)n[8]};
+                                          .speculates = n[7] != 0};
+}
+
+/* On warps: where warpgroups do not multiply, and where o3.warps says how. */
+static o3_status_t make_on_warps(const job_t *job, MlirOperation func, const o3_gpu_attention_t *a,
+                                 o3_gpu_kernel_t *kernel) {
+  int64_t n[7];
+  const char *why = o3_gpu_attention_mma_refuse(a, job->gpu);
+  if (why) return o3_status_create(O3_STATUS_UNSUPPORTED, "attention: %s", why);
+  o3_attention_warps_t warps = o3_gpu_attention_mma_schedule(a, job->gpu);
+  if (o3_op_ints(func, "o3.warps", n, 7) == 7)
+    warps =
+        (o3_attention_warps_t){(int)n[0], (int)n[1], (int)n[2], (int)n[3], (int)n[4], (int)n[5], (int)n[6]};
+  return o3_gpu_attention_mma_build(a, &warps, job->gpu, kernel);
 }
 
 static o3_status_t make_attention(const job_t *job, MlirOperation func, const int64_t flags[2],
@@ -126,12 +139,15 @@ static o3_status_t make_attention(const job_t *job, MlirOperation func, const in
   MlirValue q = mlirBlockGetArgument(o3_func_body(func), 0);
   MlirType rows = mlirValueGetType(q);
   MlirType columns = mlirValueGetType(mlirBlockGetArgument(o3_func_body(func), 1));
+  MlirType values = mlirValueGetType(mlirBlockGetArgument(o3_func_body(func), 2));
+  MlirType result = mlirValueGetType(mlirBlockGetArgument(o3_func_body(func), 3 + (flags[1] != 0)));
   o3_gpu_attention_t a = {.batch = o3_type_dim(rows, 0),
                           .heads = o3_type_dim(rows, 1),
                           .kv_heads = o3_type_dim(columns, 1),
                           .rows = o3_type_dim(rows, 2),
                           .columns = o3_type_dim(columns, 2),
                           .width = (int)o3_type_dim(rows, 3),
+                          .value_width = (int)o3_type_dim(values, 3),
                           .causal = flags[0] != 0,
                           .masked = flags[1] != 0,
                           .multiprocessors = job->gpu->multiprocessors,
@@ -141,9 +157,12 @@ static o3_status_t make_attention(const job_t *job, MlirOperation func, const in
   if (a.masked) o3_kernel_site_element(mlirBlockGetArgument(o3_func_body(func), 3), &a.mask_element);
   o3_kernel_site_element(q, &a.element);
   row_major(rows, a.q_strides);
-  row_major(rows, a.o_strides);
+  row_major(result, a.o_strides);
   row_major(columns, a.k_strides);
-  row_major(columns, a.v_strides);
+  row_major(values, a.v_strides);
+  o3_gpu_attention_join_rows(&a);
+  if (!(job->gpu->matrix & O3_GPU_WGMMA) || !mlirAttributeIsNull(o3_op_attr(func, "o3.warps")))
+    return make_on_warps(job, func, &a, kernel);
   const char *why = o3_gpu_attention_refuse(&a);
   if (why) return o3_status_create(O3_STATUS_UNSUPPORTED, "attention: %s", why);
   read_schedule(func, &a);

@@ -381,15 +381,18 @@ def softmax(rows, columns, kind="f16", masked=0):
 
 # ---- Attention ----
 
-def attention(batch, heads, kv_heads, rows, columns, width, causal=False, masked=False, kind="f16", schedule=None):
-    """schedule: the members of o3_attention_schedule_t in order; None lets the family choose."""
-    kv = ([batch, kv_heads, columns, width], kind)
-    arguments = [([batch, heads, rows, width], kind), kv, kv] + ([([batch, columns], kind)] if masked else [])
-    arguments.append(([batch, heads, rows, width], kind))
-    name = (f"attention_{kind}_{batch}_{heads}_{kv_heads}_{rows}x{columns}x{width}"
+def attention(batch, heads, kv_heads, rows, columns, width, causal=False, masked=False, kind="f16", schedule=None, values=None, warps=None):
+    """values: their width, when it is not that of queries and keys; warps: the members of o3_attention_warps_t; schedule: the members of o3_attention_schedule_t in order; None lets the family choose."""
+    value_width = values or width
+    arguments = [([batch, heads, rows, width], kind), ([batch, kv_heads, columns, width], kind),
+                 ([batch, kv_heads, columns, value_width], kind)] + ([([batch, columns], kind)] if masked else [])
+    arguments.append(([batch, heads, rows, value_width], kind))
+    name = (f"attention_{kind}_{batch}_{heads}_{kv_heads}_{rows}x{columns}x{width}{f'x{values}' if values else ''}"
             f"{'_causal' if causal else ''}{'_masked' if masked else ''}")
     if schedule:
         name += "_s" + "_".join(map(str, schedule))
+    if warps:
+        name += "_w" + "_".join(map(str, warps))
 
     def reference(torch, q, k, v, *mask):
         k, v = k.repeat_interleave(heads // kv_heads, 1), v.repeat_interleave(heads // kv_heads, 1)
@@ -402,6 +405,8 @@ def attention(batch, heads, kv_heads, rows, columns, width, causal=False, masked
         return scores.softmax(-1) @ v
 
     chosen = f", o3.schedule = array<i64: {', '.join(map(str, schedule))}>" if schedule else ""
+    if warps:
+        chosen += f", o3.warps = array<i64: {', '.join(map(str, warps))}>"
     text = function(name, arguments, "", f" attributes {{o3.attention = array<i64: {int(causal)}, {int(masked)}>{chosen}}}")
     return Case(name, text, arguments, reference, 3e-3 if kind == "f16" else 1e-2, "attention",
                 (batch, heads, rows, width, causal))
@@ -476,6 +481,13 @@ def checked():
         (2, 4, 4, 256, 256, 128), (1, 2, 2, 300, 333, 64), (2, 4, 2, 512, 512, 128, True),
         (2, 12, 12, 128, 128, 64, False, True), (1, 1, 1, 1, 1, 64), (1, 3, 1, 200, 1000, 128, False, False, "bf16"),
         (1, 2, 2, 1000, 1000, 64, True), (3, 2, 2, 130, 640, 128, False, True)]]
+    cases += [attention(2, 4, 2, 130, 640, 80), attention(1, 2, 2, 257, 257, 96, True), attention(2, 2, 2, 300, 131, 256),
+              attention(2, 3, 3, 200, 200, 16, True), attention(1, 2, 2, 257, 257, 192, True, values=128),
+              attention(1, 2, 1, 100, 130, 200, False, True, "bf16")]
+    cases += [attention(2, 8, 2, 1, 1000, 128, warps=(1, 16, 32, 4, 2, 4, 1)), attention(1, 2, 2, 33, 50, 6, warps=(4, 32, 64, 1, 2, 1, 1)),
+              attention(2, 2, 1, 200, 333, 72, False, True, "bf16", warps=(4, 16, 64, 1, 2, 1, 1)),
+              attention(1, 2, 2, 257, 257, 128, True, warps=(4, 32, 32, 1, 2, 1, 1)),
+              attention(1, 2, 2, 65, 70, 7, values=9, warps=(4, 32, 64, 1, 1, 1, 1))]
     return cases
 
 

@@ -5,7 +5,7 @@
 #include "bank_simulator.h"
 #include "ir/context.h"
 #include "schedule/gpu.h"
-#include "target/nvptx/attention_kernel.h"
+#include "target/nvptx/attention_mma.h"
 #include "target/nvptx/gemv_kernel.h"
 #include "unit.h"
 
@@ -132,29 +132,60 @@ static void test_few_rows(void **state) {
   }
 }
 
+/* Two batches and heads of 300 rows and columns. */
+static o3_gpu_attention_t attention(int width, int value_width, o3_gpu_element_t element, bool causal) {
+  enum { HEADS = 2, ROWS = 300 };
+  const int64_t q[3] = {HEADS * ROWS * width, ROWS * width, width};
+  const int64_t v[3] = {HEADS * ROWS * value_width, ROWS * value_width, value_width};
+  o3_gpu_attention_t a = {.element = element,
+                          .batch = 2,
+                          .heads = HEADS,
+                          .kv_heads = HEADS,
+                          .rows = ROWS,
+                          .columns = ROWS,
+                          .width = width,
+                          .value_width = value_width,
+                          .scale = 0.125,
+                          .causal = causal,
+                          .multiprocessors = MULTIPROCESSORS};
+  memcpy(a.q_strides, q, sizeof(q));
+  memcpy(a.k_strides, q, sizeof(q));
+  memcpy(a.v_strides, v, sizeof(v));
+  memcpy(a.o_strides, v, sizeof(v));
+  return a;
+}
+
 static void test_attention(void **state) {
+  static const int WIDTHS[][2] = {{64, 64}, {128, 128}, {80, 80}, {24, 104}, {192, 128}, {256, 256}};
   (void)state;
-  for (int i = 0; i < 8; ++i) {
-    const int64_t heads = 2, rows = 300, width = i % 2 ? 128 : 64;
-    const int64_t strides[3] = {heads * rows * width, rows * width, width};
+  for (int i = 0; i < 2 * 6; ++i) {
+    const int *widths = WIDTHS[i / 2];
     o3_gpu_kernel_t kernel;
-    o3_gpu_attention_t a = {.element = i / 2 % 2 ? O3_GPU_BF16 : O3_GPU_F16,
-                            .batch = 2,
-                            .heads = heads,
-                            .kv_heads = heads,
-                            .rows = rows,
-                            .columns = rows,
-                            .width = (int)width,
-                            .scale = 0.125,
-                            .causal = i / 4 == 1,
-                            .multiprocessors = MULTIPROCESSORS};
-    memcpy(a.q_strides, strides, sizeof(strides));
-    memcpy(a.k_strides, strides, sizeof(strides));
-    memcpy(a.v_strides, strides, sizeof(strides));
-    memcpy(a.o_strides, strides, sizeof(strides));
+    o3_gpu_attention_t a = attention(widths[0], widths[1], i % 4 < 2 ? O3_GPU_F16 : O3_GPU_BF16, i % 2 == 1);
     assert_null(o3_gpu_attention_refuse(&a));
     o3_gpu_attention_schedule(&a);
     assert_ok(o3_gpu_attention_build(&a, &kernel));
+    assert_true(kernel.shared_bytes <= o3_gpu_find("hopper")->shared_per_block);
+    assert_true(check_kernel(&kernel) > 0);
+  }
+}
+
+static void test_attention_on_warps(void **state) {
+  static const struct {
+    const char *card;
+    int width, value_width;
+    o3_attention_warps_t warps;
+  } CASES[] = {{"ampere", 64, 64, {4, 32, 64, 1, 2, 1, 1}},  {"ampere", 128, 128, {4, 16, 64, 1, 2, 1, 1}},
+               {"ampere", 72, 24, {2, 16, 32, 2, 3, 1, 1}},  {"turing", 96, 96, {4, 16, 64, 1, 1, 1, 1}},
+               {"turing", 32, 256, {4, 16, 16, 1, 1, 1, 1}}, {"hopper", 128, 128, {1, 16, 32, 4, 2, 4, 1}},
+               {"hopper", 80, 80, {2, 32, 16, 2, 4, 8, 1}}};
+  (void)state;
+  for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); ++i) {
+    const o3_gpu_t *gpu = o3_gpu_find(CASES[i].card);
+    o3_gpu_kernel_t kernel;
+    o3_gpu_attention_t a = attention(CASES[i].width, CASES[i].value_width, O3_GPU_F16, i % 2 == 1);
+    assert_null(o3_gpu_attention_mma_refuse(&a, gpu));
+    assert_ok(o3_gpu_attention_mma_build(&a, &CASES[i].warps, gpu, &kernel));
     assert_true(check_kernel(&kernel) > 0);
   }
 }
@@ -162,6 +193,7 @@ static void test_attention(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_conflicts_are_found),
                                      cmocka_unit_test(test_products), cmocka_unit_test(test_few_rows),
-                                     cmocka_unit_test(test_attention)};
+                                     cmocka_unit_test(test_attention),
+                                     cmocka_unit_test(test_attention_on_warps)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

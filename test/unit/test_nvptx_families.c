@@ -235,6 +235,7 @@ static void test_attention_is_below_2_31(void **state) {
                           .rows = rows,
                           .columns = 64,
                           .width = 64,
+                          .value_width = 64,
                           .scale = 1,
                           .q_strides = {64, rows * 64, 64},
                           .k_strides = {64, 64 * 64, 64},

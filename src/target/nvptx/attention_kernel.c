@@ -9,7 +9,8 @@
  * ptxas would move it before the powers, which do not need it, and nothing would overlap.
  *
  * Shared memory: [tiles of Q][blocks of K][blocks of V][barriers: full and empty of Q, of K, of V]; each in
- * panels of 64 elements of the width. A tile of the result leaves from where its rows of Q were. */
+ * panels of 64 elements of the width, of which copies fill with zeros what a head does not have. A tile of
+ * the result leaves from where its rows of Q were, as much of it as there is. */
 #include "target/nvptx/attention_kernel.h"
 
 #include <stdio.h>
@@ -38,15 +39,24 @@ static int ceil_div(int64_t a, int64_t b) { return (int)((a + b - 1) / b); }
 /* ---- Places and sizes ---- */
 
 static int tile_rows(const o3_gpu_attention_t *a) { return a->schedule.consumers * ROWS; }
-static int panels(const o3_gpu_attention_t *a) { return a->width / PANEL; }
+static int key_panels(const o3_gpu_attention_t *a) { return ceil_div(a->width, PANEL); }
+static int value_panels(const o3_gpu_attention_t *a) { return ceil_div(a->value_width, PANEL); }
+/* Of the result, that a warpgroup multiplies. */
+static int value_columns(const o3_gpu_attention_t *a) { return ceil_div(a->value_width, 16) * 16; }
+static int outputs(const o3_gpu_attention_t *a) { return value_columns(a) / 2; }
 static int q_panel_bytes(const o3_gpu_attention_t *a) { return tile_rows(a) * ROW_BYTES; }
 static int kv_panel_bytes(const o3_gpu_attention_t *a) { return a->schedule.columns * ROW_BYTES; }
-static int q_bytes(const o3_gpu_attention_t *a) { return panels(a) * q_panel_bytes(a); }
-static int kv_bytes(const o3_gpu_attention_t *a) { return panels(a) * kv_panel_bytes(a); }
-static int k_offset(const o3_gpu_attention_t *a) { return a->schedule.queries * q_bytes(a); }
-static int v_offset(const o3_gpu_attention_t *a) { return k_offset(a) + a->schedule.stages * kv_bytes(a); }
+static int q_bytes(const o3_gpu_attention_t *a) { return key_panels(a) * q_panel_bytes(a); }
+static int tile_bytes(const o3_gpu_attention_t *a) {
+  int panels = key_panels(a) > value_panels(a) ? key_panels(a) : value_panels(a);
+  return panels * q_panel_bytes(a);
+}
+static int k_bytes(const o3_gpu_attention_t *a) { return key_panels(a) * kv_panel_bytes(a); }
+static int v_bytes(const o3_gpu_attention_t *a) { return value_panels(a) * kv_panel_bytes(a); }
+static int k_offset(const o3_gpu_attention_t *a) { return a->schedule.queries * tile_bytes(a); }
+static int v_offset(const o3_gpu_attention_t *a) { return k_offset(a) + a->schedule.stages * k_bytes(a); }
 static int barrier_offset(const o3_gpu_attention_t *a) {
-  return v_offset(a) + a->schedule.stages * kv_bytes(a);
+  return v_offset(a) + a->schedule.stages * v_bytes(a);
 }
 static int shared_bytes(const o3_gpu_attention_t *a) {
   return barrier_offset(a) + 8 * (2 * a->schedule.queries + 4 * a->schedule.stages);
@@ -147,7 +157,7 @@ static int place_by_length(writer_t *w, int tile) {
   o3_kernel_text_t *t = w->t;
   const o3_gpu_attention_t *a = w->a;
   int blocks = row_blocks(a);
-  int64_t bytes = 2 * a->columns * a->width * o3_gpu_element_info(a->element)->bytes;
+  int64_t bytes = a->columns * (a->width + a->value_width) * o3_gpu_element_info(a->element)->bytes;
   int64_t at_a_time = L2_SHARE / bytes * (a->heads / a->kv_heads);
   at_a_time = at_a_time < 1 ? 1 : at_a_time > planes(a) ? planes(a) : at_a_time;
   int first = o3_kt_op_const(t, "muli", o3_kt_op_const(t, "divui", tile, at_a_time * blocks), at_a_time);
@@ -198,10 +208,10 @@ static void close_tiles(writer_t *w, const o3_kt_carried_t *before) {
 
 /* ---- The producer ---- */
 
-static void load_panels(writer_t *w, const char *map, int offset, int panel_bytes, int barrier,
+static void load_panels(writer_t *w, const char *map, int offset, int panels, int panel_bytes, int barrier,
                         const int at[3]) {
   o3_kernel_text_t *t = w->t;
-  for (int p = 0; p < panels(w->a); ++p) {
+  for (int p = 0; p < panels; ++p) {
     int to = o3_kt_shared(t, w->shared, o3_kt_op_const(t, "addi", offset, p * panel_bytes));
     o3_kt_tensor_load(t, to, map, barrier, 4, (int[]){o3_kt_i32(t, p * PANEL), at[0], at[1], at[2]});
   }
@@ -212,8 +222,8 @@ static void load_q(writer_t *w) {
   int count = w->s->queries, full = barrier_at(w, w->full_q, w->turn, count);
   wait_empty(w, w->empty_q, w->turn, count);
   o3_kt_mbarrier_expect(t, full, q_bytes(w->a));
-  load_panels(w, "%map0", o3_kt_op_const(t, "muli", stage_of(w, w->turn, count), q_bytes(w->a)),
-              q_panel_bytes(w->a), full,
+  load_panels(w, "%map0", o3_kt_op_const(t, "muli", stage_of(w, w->turn, count), tile_bytes(w->a)),
+              key_panels(w->a), q_panel_bytes(w->a), full,
               (int[]){o3_kt_op_const(t, "muli", w->block, tile_rows(w->a)), w->head, w->batch});
 }
 
@@ -223,12 +233,12 @@ static void load_kv(writer_t *w, bool is_v, int step) {
   int full = barrier_at(w, is_v ? w->full_v : w->full_k, turn, w->s->stages);
   int head = group > 1 ? o3_kt_op_const(t, "divui", w->head, group) : w->head;
   int block = o3_kt_op(t, "subi", o3_kt_op_const(t, "addi", w->steps, -1), step);
-  int offset =
-      o3_kt_op_const(t, "addi", o3_kt_op_const(t, "muli", stage_of(w, turn, w->s->stages), kv_bytes(w->a)),
-                     is_v ? v_offset(w->a) : k_offset(w->a));
+  int bytes = is_v ? v_bytes(w->a) : k_bytes(w->a);
+  int offset = o3_kt_op_const(t, "addi", o3_kt_op_const(t, "muli", stage_of(w, turn, w->s->stages), bytes),
+                              is_v ? v_offset(w->a) : k_offset(w->a));
   wait_empty(w, is_v ? w->empty_v : w->empty_k, turn, w->s->stages);
-  o3_kt_mbarrier_expect(t, full, kv_bytes(w->a));
-  load_panels(w, is_v ? "%map2" : "%map1", offset, kv_panel_bytes(w->a), full,
+  o3_kt_mbarrier_expect(t, full, bytes);
+  load_panels(w, is_v ? "%map2" : "%map1", offset, bytes / kv_panel_bytes(w->a), kv_panel_bytes(w->a), full,
               (int[]){o3_kt_op_const(t, "muli", block, w->s->columns), head, w->batch});
 }
 
@@ -286,13 +296,14 @@ static void release(writer_t *w, int condition, int barriers, int turn, int coun
 static int multiply_scores(writer_t *w, const consumer_t *c, int turn) {
   o3_kernel_text_t *t = w->t;
   int sums = -1, stage = stage_of(w, turn, w->s->stages);
-  int k = o3_kt_op(t, "addi", c->k, o3_kt_op_const(t, "muli", stage, kv_bytes(w->a) / 16));
-  for (int p = 0; p < panels(w->a); ++p) {
+  int k = o3_kt_op(t, "addi", c->k, o3_kt_op_const(t, "muli", stage, k_bytes(w->a) / 16));
+  for (int p = 0; p < key_panels(w->a); ++p) {
+    int steps = ceil_div(w->a->width - p * PANEL, 16);
     o3_wgmma_t m = {.element = w->a->element,
                     .n = w->s->columns,
-                    .steps = PANEL / 16,
+                    .steps = steps < PANEL / 16 ? steps : PANEL / 16,
                     .accumulate = p > 0,
-                    .open = p + 1 < panels(w->a)};
+                    .open = p + 1 < key_panels(w->a)};
     sums = o3_kt_wgmma(t, &m, o3_kt_op_const(t, "addi", c->q, p * q_panel_bytes(w->a) / 16),
                        o3_kt_op_const(t, "addi", k, p * kv_panel_bytes(w->a) / 16), sums);
   }
@@ -303,54 +314,16 @@ static int multiply_scores(writer_t *w, const consumer_t *c, int turn) {
 static int multiply_values(writer_t *w, const consumer_t *c, int turn, const int *packed, int output) {
   o3_kernel_text_t *t = w->t;
   int stage = stage_of(w, turn, w->s->stages);
-  int v = o3_kt_op(t, "addi", c->v, o3_kt_op_const(t, "muli", stage, kv_bytes(w->a) / 16));
+  int v = o3_kt_op(t, "addi", c->v, o3_kt_op_const(t, "muli", stage, v_bytes(w->a) / 16));
   wait_full(w, w->full_v, turn, w->s->stages);
   o3_wgmma_t m = {.element = w->a->element,
-                  .n = w->a->width,
+                  .n = value_columns(w->a),
                   .steps = w->s->columns / 16,
                   .b_by_rows = true,
                   .b_panel = kv_panel_bytes(w->a),
                   .accumulate = true,
                   .a_registers = packed};
   return o3_kt_wgmma(t, &m, -1, v, output);
-}
-
-static void members(o3_kernel_text_t *t, int count, int sums, int *values) {
-  for (int i = 0; i < count; ++i) values[i] = o3_kt_member(t, count, sums, i);
-}
-
-static int make_struct(o3_kernel_text_t *t, int count, const int *values) {
-  int sums = o3_kt_value(t, "llvm.mlir.undef : !sums%d", count);
-  for (int i = 0; i < count; ++i)
-    sums = o3_kt_value(t, "llvm.insertvalue %%v%d, %%v%d[%d] : !sums%d", values[i], sums, i, count);
-  return sums;
-}
-
-static int zeros(o3_kernel_text_t *t, int count) {
-  int values[O3_ATTENTION_MAX_SCORES], zero = o3_attention_number(t, 0);
-  for (int i = 0; i < count; ++i) values[i] = zero;
-  return make_struct(t, count, values);
-}
-
-static int rescaled(writer_t *w, int output, const int rescale[2]) {
-  int count = w->a->width / 2, values[O3_ATTENTION_MAX_SCORES];
-  members(w->t, count, output, values);
-  for (int i = 0; i < count; ++i)
-    values[i] = o3_attention_binary(w->t, "mulf", values[i], rescale[i % 4 / 2]);
-  return make_struct(w->t, count, values);
-}
-
-static int rescale_output(writer_t *w, int output, const state_t *s) {
-  o3_kernel_text_t *t = w->t;
-  int count = w->a->width / 2;
-  if (w->s->rescale == O3_RESCALE_ALWAYS) return rescaled(w, output, s->rescale);
-  int result = o3_kt_value(t, "scf.if %%v%d -> (!sums%d) {", s->grown, count);
-  int changed = rescaled(w, output, s->rescale);
-  o3_kt_line(t, "scf.yield %%v%d : !sums%d", changed, count);
-  o3_kt_else(t);
-  o3_kt_line(t, "scf.yield %%v%d : !sums%d", output, count);
-  o3_kt_end(t);
-  return result;
 }
 
 static void first_step(writer_t *w, const consumer_t *c, int step, state_t *s) {
@@ -362,8 +335,8 @@ static void first_step(writer_t *w, const consumer_t *c, int step, state_t *s) {
   end_turn(w, c);
   sums = o3_kt_wgmma_finish(t, &(o3_wgmma_finish_t){.count = count}, sums);
   release(w, c->leader, w->empty_k, turn, w->s->stages);
-  members(t, count, sums, s->scores);
-  o3_attention_limit(w, c, step, true, s->scores);
+  o3_attention_members(t, count, sums, s->scores);
+  o3_attention_limit(w, c, step, w->a->causal || w->a->columns % w->s->columns, s->scores);
   o3_attention_softmax(w, c, true, s);
 }
 
@@ -377,10 +350,10 @@ typedef struct running {
 static void settle(writer_t *w, int turn, int condition, state_t *s, running_t *r) {
   o3_kernel_text_t *t = w->t;
   int num_packed = w->s->columns / 4;
-  const o3_wgmma_finish_t finish = {.count = w->a->width / 2, .num_pinned = num_packed, .pinned = r->packed};
+  const o3_wgmma_finish_t finish = {.count = outputs(w->a), .num_pinned = num_packed, .pinned = r->packed};
   r->output = o3_kt_wgmma_finish(t, &finish, r->output);
   release(w, condition, w->empty_v, o3_kt_op_const(t, "addi", turn, -1), w->s->stages);
-  r->output = rescale_output(w, r->output, s);
+  r->output = o3_attention_rescale(w, outputs(w->a), r->output, s);
   for (int i = 0; i < num_packed; ++i)
     r->packed[i] = o3_attention_pack(w, s->scores[2 * i], s->scores[2 * i + 1]);
 }
@@ -398,7 +371,7 @@ static void next_step(writer_t *w, const consumer_t *c, int first, int step, sta
   end_turn(w, c);
   sums = o3_kt_wgmma_finish(t, &(o3_wgmma_finish_t){.groups = 1, .count = count}, sums);
   release(w, c->leader, w->empty_k, turn, w->s->stages);
-  members(t, count, sums, s->scores);
+  o3_attention_members(t, count, sums, s->scores);
   o3_attention_limit(w, c, step, false, s->scores);
   o3_attention_softmax(w, c, false, s);
 }
@@ -409,7 +382,7 @@ enum { MAX_CARRIED = 9 + MAX_PACKED };
 static int list_state(writer_t *w, int *scores, state_t *s, running_t *r, int *values[MAX_CARRIED],
                       const char *types[MAX_CARRIED], char text[2][20]) {
   int count = 0;
-  snprintf(text[0], sizeof(text[0]), "!sums%d", w->a->width / 2);
+  snprintf(text[0], sizeof(text[0]), "!sums%d", outputs(w->a));
   snprintf(text[1], sizeof(text[1]), "!sums%d", w->s->columns / 2);
   types[count] = text[0], values[count++] = &r->output;
   types[count] = text[1], values[count++] = scores;
@@ -426,27 +399,27 @@ static void loop_steps(writer_t *w, const consumer_t *c, int first, state_t *s, 
   o3_kernel_text_t *t = w->t;
   o3_kt_carried_t carried[MAX_CARRIED];
   int *values[MAX_CARRIED], next[MAX_CARRIED], num_scores = w->s->columns / 2;
-  int scores = make_struct(t, num_scores, s->scores), one = o3_kt_i32(t, 1);
+  int scores = o3_attention_struct(t, num_scores, s->scores), one = o3_kt_i32(t, 1);
   const char *types[MAX_CARRIED];
   char text[2][20];
   int count = list_state(w, &scores, s, r, values, types, text);
   for (int i = 0; i < count; ++i) carried[i] = (o3_kt_carried_t){.init = *values[i], .type = types[i]};
   int step = o3_kt_for(t, o3_kt_op(t, "addi", first, one), w->steps, one, count, carried);
   for (int i = 0; i < count; ++i) *values[i] = carried[i].value;
-  members(t, num_scores, scores, s->scores);
+  o3_attention_members(t, num_scores, scores, s->scores);
   next_step(w, c, first, step, s, r);
-  scores = make_struct(t, num_scores, s->scores);
+  scores = o3_attention_struct(t, num_scores, s->scores);
   for (int i = 0; i < count; ++i) next[i] = *values[i];
   o3_kt_end_for(t, count, carried, next);
   for (int i = 0; i < count; ++i) *values[i] = carried[i].result;
-  members(t, num_scores, scores, s->scores);
+  o3_attention_members(t, num_scores, scores, s->scores);
 }
 
 static void all_steps(writer_t *w, const consumer_t *c, int first, state_t *s, running_t *r) {
   o3_kernel_text_t *t = w->t;
   int zero = o3_kt_i32(t, 0);
   first_step(w, c, first, s);
-  r->output = zeros(t, w->a->width / 2);
+  r->output = o3_attention_zeros(t, outputs(w->a));
   for (int i = 0; i < w->s->columns / 4; ++i) r->packed[i] = zero;
   loop_steps(w, c, first, s, r);
   int last = o3_kt_op(t, "addi", w->before, o3_kt_op_const(t, "addi", w->steps, -1));
@@ -454,7 +427,7 @@ static void all_steps(writer_t *w, const consumer_t *c, int first, state_t *s, r
   settle(w, last, o3_kt_value(t, "arith.andi %%v%d, %%v%d : i1", c->leader, several), s, r);
   int output = multiply_values(w, c, last, r->packed, r->output);
   const o3_wgmma_finish_t finish = {
-      .count = w->a->width / 2, .num_pinned = w->s->columns / 4, .pinned = r->packed};
+      .count = outputs(w->a), .num_pinned = w->s->columns / 4, .pinned = r->packed};
   r->output = o3_kt_wgmma_finish(t, &finish, output);
   release(w, c->leader, w->empty_v, last, w->s->stages);
 }
@@ -484,15 +457,16 @@ static int skip_blocks(writer_t *w, const consumer_t *c) {
 
 /* ---- The result ---- */
 
-static void stage_panel(writer_t *w, const consumer_t *c, int staging, const int *values,
+/* |columns| of a panel of 64, a multiple of 16. */
+static void stage_panel(writer_t *w, const consumer_t *c, int staging, int columns, const int *values,
                         const int inverse[2]) {
   o3_kernel_text_t *t = w->t;
   int words[PANEL / 4];
-  for (int i = 0; i < PANEL / 4; ++i) {
+  for (int i = 0; i < columns / 4; ++i) {
     int low = o3_attention_binary(t, "mulf", values[2 * i], inverse[i % 2]);
     words[i] = o3_attention_pack(w, low, o3_attention_binary(t, "mulf", values[2 * i + 1], inverse[i % 2]));
   }
-  for (int i = 0; i < PANEL / 16; ++i)
+  for (int i = 0; i < columns / 16; ++i)
     o3_kt_store_matrices(t, staging, c->warp, c->lane, 2 * i, words + 4 * i);
 }
 
@@ -500,7 +474,7 @@ static void store_panels(writer_t *w, int staging, int row) {
   o3_kernel_text_t *t = w->t;
   char map[16];
   snprintf(map, sizeof(map), "%%map%d", w->kernel->num_arguments - 1);
-  for (int p = 0; p < panels(w->a); ++p)
+  for (int p = 0; p < value_panels(w->a); ++p)
     o3_kt_tensor_store(t, map, o3_kt_shared(t, staging, o3_kt_i32(t, p * q_panel_bytes(w->a))), 4,
                        (int[]){o3_kt_i32(t, p * PANEL), row, w->head, w->batch});
   o3_kt_line(t, "nvvm.cp.async.bulk.commit.group\nnvvm.cp.async.bulk.wait_group 0 {read}");
@@ -511,20 +485,22 @@ static void store_output(writer_t *w, const consumer_t *c, const state_t *s, int
   o3_kernel_text_t *t = w->t;
   int values[O3_ATTENTION_MAX_SCORES], inverse[2], one = o3_attention_number(t, 1);
   int id = o3_kt_op_const(t, "addi", c->number, 1 + w->s->consumers);
-  int offset = o3_kt_op_const(t, "muli", stage_of(w, w->turn, w->s->queries), q_bytes(w->a));
+  int offset = o3_kt_op_const(t, "muli", stage_of(w, w->turn, w->s->queries), tile_bytes(w->a));
   offset = o3_kt_op(t, "addi", offset, o3_kt_op_const(t, "muli", c->number, ROWS * ROW_BYTES));
   int staging = o3_kt_shared(t, w->shared, offset);
   int row = o3_kt_op(t, "addi", o3_kt_op_const(t, "muli", w->block, tile_rows(w->a)),
                      o3_kt_op_const(t, "muli", c->number, ROWS));
-  members(t, w->a->width / 2, output, values);
+  o3_attention_members(t, outputs(w->a), output, values);
   for (int half = 0; half < 2; ++half) {
-    int total = o3_attention_over_row(t, "addf", s->total[half]);
+    int total = o3_attention_over_row(w, "addf", s->total[half]);
     inverse[half] = o3_attention_binary(t, "divf", one, total);
   }
   o3_kt_barrier(t, id, WARPGROUP);
-  for (int p = 0; p < panels(w->a); ++p)
-    stage_panel(w, c, o3_kt_shared(t, staging, o3_kt_i32(t, p * q_panel_bytes(w->a))), values + p * PANEL / 2,
-                inverse);
+  for (int p = 0; p < value_panels(w->a); ++p) {
+    int columns = value_columns(w->a) - p * PANEL;
+    stage_panel(w, c, o3_kt_shared(t, staging, o3_kt_i32(t, p * q_panel_bytes(w->a))),
+                columns < PANEL ? columns : PANEL, values + p * PANEL / 2, inverse);
+  }
   o3_kt_line(t, "nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}");
   o3_kt_barrier(t, id, WARPGROUP);
   o3_kt_if(t, c->leader);
@@ -541,7 +517,7 @@ static void tile(writer_t *w, consumer_t *c) {
   int row = o3_kt_op(t, "addi", in_group, o3_kt_op_const(t, "muli", c->number, ROWS));
   c->row = o3_kt_op(t, "addi", row, o3_kt_op_const(t, "muli", w->block, tile_rows(w->a)));
   int base = o3_kt_op_const(t, "andi", o3_kt_op_const(t, "shrui", o3_kt_address(t, w->shared), 4), 0x3fff);
-  int stage = o3_kt_op_const(t, "muli", stage_of(w, w->turn, w->s->queries), q_bytes(w->a) / 16);
+  int stage = o3_kt_op_const(t, "muli", stage_of(w, w->turn, w->s->queries), tile_bytes(w->a) / 16);
   c->q = o3_kt_op(t, "addi", o3_kt_op(t, "addi", base, stage),
                   o3_kt_op_const(t, "muli", c->number, ROWS * ROW_BYTES / 16));
   c->k = o3_kt_op_const(t, "addi", base, k_offset(w->a) / 16);
@@ -626,13 +602,13 @@ static void write_module(o3_kernel_text_t *t, void *context) {
   o3_kt_end_kernel(t);
 }
 
-static void add_map(const o3_gpu_attention_t *a, o3_gpu_kernel_t *kernel, int buffer, int rows,
+static void add_map(const o3_gpu_attention_t *a, o3_gpu_kernel_t *kernel, int buffer, int width, int rows,
                     const int64_t strides[3], bool of_q) {
   int64_t bytes = o3_gpu_element_info(a->element)->bytes;
   o3_gpu_tensor_map_t map = {
       .element = a->element,
       .rank = 4,
-      .sizes = {a->width, of_q ? a->rows : a->columns, of_q ? a->heads : a->kv_heads, a->batch},
+      .sizes = {width, of_q ? a->rows : a->columns, of_q ? a->heads : a->kv_heads, a->batch},
       .strides = {0, strides[2] * bytes, strides[1] * bytes, strides[0] * bytes},
       .box = {PANEL, rows, 1, 1},
       .swizzle = ROW_BYTES};
@@ -651,23 +627,30 @@ static int64_t last_place(const o3_gpu_attention_t *a, const int64_t strides[3])
   return (a->batch - 1) * strides[0] + (a->heads - 1) * strides[1] + (a->rows - 1) * strides[2];
 }
 
-bool o3_gpu_attention_has_width(int64_t width) { return width == 64 || width == 128; }
+bool o3_gpu_attention_has_width(int64_t width) { return width > 0 && width <= O3_ATTENTION_MAX_WIDTH; }
 
-const char *o3_gpu_attention_refuse(const o3_gpu_attention_t *a) {
-  if (a->element == O3_GPU_F32) return "the warpgroup product takes f16 and bf16";
-  if (!o3_gpu_attention_has_width(a->width)) return "a head is neither 64 nor 128 wide";
+const char *o3_gpu_attention_refuse_shape(const o3_gpu_attention_t *a) {
+  if (a->element == O3_GPU_F32) return "attention is of f16 and bf16";
+  if (!o3_gpu_attention_has_width(a->width) || !o3_gpu_attention_has_width(a->value_width))
+    return "a head is more than 256 wide";
   if (a->batch < 1 || a->heads < 1 || a->rows < 1 || a->columns < 1) return "a size is zero";
   if (a->kv_heads < 1 || a->heads % a->kv_heads) return "the heads of Q are no multiple of those of K and V";
   if (a->causal && a->rows != a->columns) return "causal attention has as many rows as columns";
   if (!a->masked && !(a->scale > 0)) return "the scale is not positive";
-  const int64_t *const strides[] = {a->q_strides, a->k_strides, a->v_strides, a->o_strides};
-  for (int i = 0; i < 4; ++i) {
-    const char *why = refuse_strides(strides[i]);
-    if (why) return why;
-  }
-  if (last_place(a, a->o_strides) + a->width > INT32_MAX) return "the result has more than 2^31 elements";
+  if (last_place(a, a->o_strides) + a->value_width > INT32_MAX)
+    return "the result has more than 2^31 elements";
   if (last_place(a, a->mask_strides) + a->columns > INT32_MAX) return "the mask has more than 2^31 elements";
   return NULL;
+}
+
+const char *o3_gpu_attention_refuse(const o3_gpu_attention_t *a) {
+  const char *why = o3_gpu_attention_refuse_shape(a);
+  const int64_t *const strides[] = {a->q_strides, a->k_strides, a->v_strides, a->o_strides};
+  for (int i = 0; i < 4 && !why; ++i) why = refuse_strides(strides[i]);
+  for (int i = 0; i < 3 && !why; ++i) {
+    if (a->offsets[i] % 8) why = "Q, K or V starts at an address that TMA does not take";
+  }
+  return why;
 }
 
 o3_status_t o3_gpu_attention_build(const o3_gpu_attention_t *a, o3_gpu_kernel_t *kernel) {
@@ -679,13 +662,13 @@ o3_status_t o3_gpu_attention_build(const o3_gpu_attention_t *a, o3_gpu_kernel_t 
   kernel->block = threads(&a->schedule);
   kernel->shared_bytes = shared_bytes(a);
   kernel->overlaps = true;
-  add_map(a, kernel, 0, tile_rows(a), a->q_strides, true);
-  add_map(a, kernel, 1, a->schedule.columns, a->k_strides, false);
-  add_map(a, kernel, 2, a->schedule.columns, a->v_strides, false);
+  add_map(a, kernel, 0, a->width, tile_rows(a), a->q_strides, true);
+  add_map(a, kernel, 1, a->width, a->schedule.columns, a->k_strides, false);
+  add_map(a, kernel, 2, a->value_width, a->schedule.columns, a->v_strides, false);
   if (a->masked) o3_gpu_kernel_add_pointer(kernel, 3);
-  add_map(a, kernel, 3 + a->masked, ROWS, a->o_strides, true);
-  writer_t w = {.a = a, .s = &a->schedule, .kernel = kernel};
+  add_map(a, kernel, 3 + a->masked, a->value_width, ROWS, a->o_strides, true);
+  writer_t w = {.a = a, .s = &a->schedule, .kernel = kernel, .row_step = 8, .row_lanes = {1, 2}};
   snprintf(stem, sizeof(stem), "o3k_%s_attention_%dx%dx%d__sm90a%s", type_of(a), tile_rows(a),
-           a->schedule.columns, a->width, a->causal ? "_causal" : "");
+           a->schedule.columns, value_columns(a), a->causal ? "_causal" : "");
   return o3_kt_write(kernel, stem, write_module, &w);
 }

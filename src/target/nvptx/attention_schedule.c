@@ -5,7 +5,8 @@
 
 #include "target/nvptx/attention_kernel.h"
 
-/* A schedule, for which kernels it is, and how long its 64 rows take in proportion to those of the others. */
+/* A schedule, for which kernels it is, the widest heads of them, and how long its 64 rows take in proportion
+ * to those of the others. */
 typedef struct choice {
   int width;
   bool causal, masked;
@@ -28,12 +29,32 @@ static double time_of(const o3_gpu_attention_t *a, const choice_t *choice) {
   return choice->time * rows * (double)((tiles + room - 1) / room);
 }
 
+void o3_gpu_attention_join_rows(o3_gpu_attention_t *a) {
+  int64_t members = a->heads / a->kv_heads;
+  int64_t *const strides[] = {a->q_strides, a->o_strides, a->mask_strides};
+  if (a->rows != 1 || members == 1) return;
+  a->causal = false; /* there is one column */
+  a->rows = members;
+  a->heads = a->kv_heads;
+  for (int i = 0; i < 3; ++i) {
+    strides[i][2] = strides[i][1];
+    strides[i][1] *= members;
+  }
+}
+
+static bool is_for(const choice_t *choice, const o3_gpu_attention_t *a) {
+  int widest = a->width > a->value_width ? a->width : a->value_width;
+  return choice->width >= widest && choice->causal == a->causal && choice->masked == a->masked;
+}
+
+/* Of the rows for the narrowest heads that are wide enough. */
 void o3_gpu_attention_schedule(o3_gpu_attention_t *a) {
   const choice_t *best = NULL;
   for (int i = 0; i < NUM_CHOICES; ++i) {
     const choice_t *choice = &CHOICES[i];
-    if (choice->width != a->width || choice->causal != a->causal || choice->masked != a->masked) continue;
-    if (!best || time_of(a, choice) < time_of(a, best)) best = choice;
+    if (!is_for(choice, a) || (best && choice->width > best->width)) continue;
+    bool narrower = !best || choice->width < best->width;
+    if (narrower || time_of(a, choice) < time_of(a, best)) best = choice;
   }
   a->schedule = best->schedule;
 }

@@ -9,13 +9,14 @@
 #include <string.h>
 
 #include "fuse/mark_causal.h"
+#include "schedule/gpu.h"
 #include "target/cpu/nest.h"
-#include "target/nvptx/attention_kernel.h"
+#include "target/nvptx/attention_mma.h"
 #include "target/nvptx/gemm_site.h"
 
 /* Positions of the scores. */
 enum { BATCH, HEAD, MEMBER, ROW, COLUMN, POSITIONS };
-enum { NO_ARGUMENT = -1, MAX_BODY = 32 };
+enum { NO_ARGUMENT = -1, MAX_BODY = 32, MAX_WIDTH = 1024 };
 #define HIDDEN (-1e30) /* scores of so little have no probability beside others */
 
 /* Of a score and the mask. */
@@ -171,8 +172,8 @@ static const char *find_loops(reader_t *r) {
   }
   if (r->depth < 0 || r->width < 0) return "a product has no depth or no width";
   int64_t depth = r->scores->sizes[r->depth], width = r->mixed->sizes[r->width];
-  if (depth != width) return "keys and values differ in width";
-  r->a.width = width > 0 && width <= 1024 ? (int)width : 0;
+  r->a.width = depth > 0 && depth <= MAX_WIDTH ? (int)depth : 0;
+  r->a.value_width = width > 0 && width <= MAX_WIDTH ? (int)width : 0;
   return NULL;
 }
 
@@ -183,13 +184,13 @@ static int loop_at(const reader_t *r, const o3_nest_operand_t *scores, int which
 
 /* Elements from a batch, a head and a row to the next; the width is contiguous. Outer loops of one turn have
  * any step that fits. */
-static const char *read_strides(const reader_t *r, const o3_nest_operand_t *operand, const int loops[3],
-                                int inner, int64_t strides[3]) {
+static const char *read_strides(const o3_nest_operand_t *operand, const int loops[3], int inner, int width,
+                                int64_t strides[3]) {
   int64_t step;
   if (!o3_nest_step(operand, inner, &step) || step != 1)
     return "a row of Q, K, V or the result is not contiguous";
   for (int i = 2; i >= 0; --i) {
-    strides[i] = i == 2 ? r->a.width : strides[2];
+    strides[i] = i == 2 ? width : strides[2];
     if (loops[i] >= 0 && !o3_nest_step(operand, loops[i], &strides[i]))
       return "an operand is not linear in the loops";
   }
@@ -224,9 +225,9 @@ static const char *read_sources(reader_t *r) {
   const int of_k[3] = {of_q[0], of_q[1], column};
   const int of_v[3] = {loop_at(r, r->weights, BATCH), loop_at(r, r->weights, HEAD),
                        loop_at(r, r->weights, COLUMN)};
-  const char *why = read_strides(r, r->q, of_q, r->depth, r->a.q_strides);
-  if (!why) why = read_strides(r, r->k, of_k, r->depth, r->a.k_strides);
-  if (!why) why = read_strides(r, r->v, of_v, r->width, r->a.v_strides);
+  const char *why = read_strides(r->q, of_q, r->depth, r->a.width, r->a.q_strides);
+  if (!why) why = read_strides(r->k, of_k, r->depth, r->a.width, r->a.k_strides);
+  if (!why) why = read_strides(r->v, of_v, r->width, r->a.value_width, r->a.v_strides);
   if (!why) why = join_q_heads(r, loop_at(r, c, MEMBER));
   return why;
 }
@@ -253,8 +254,7 @@ static const char *read_elements(reader_t *r) {
     int64_t offset = 0;
     if (!on_tensors(r) && argument_of(r, sources[i]->value, &offset) < 0)
       return "Q, K or V is computed in the kernel";
-    if (offset * o3_gpu_element_info(element)->bytes % 16)
-      return "Q, K or V starts at an address that TMA does not take";
+    r->a.offsets[i] = offset;
   }
   return NULL;
 }
@@ -538,7 +538,7 @@ static const char *read_out_strides(reader_t *r, const o3_nest_operand_t *in_pro
   enum { WIDTH = 3, OF_MEMBER, LOOPS };
   const int loops[LOOPS] = {loop_at(r, r->weights, BATCH), loop_at(r, r->weights, HEAD),
                             loop_at(r, r->weights, ROW), r->width, loop_at(r, r->weights, MEMBER)};
-  int64_t strides[LOOPS] = {0, 0, r->a.width, 0, 0};
+  int64_t strides[LOOPS] = {0, 0, r->a.value_width, 0, 0};
   for (int i = 0; i < LOOPS; ++i) {
     for (int p = 0; p < in_product->num_terms; ++p) {
       if (loops[i] >= 0 && dim_at(in_product, p) == loops[i]) strides[i] = out->strides[places[p]];
@@ -574,7 +574,9 @@ static const char *read_all(reader_t *r) {
   if (!why) why = read_products(r);
   if (!why) why = read_sides(r);
   if (!why) why = read_result(r);
-  return why ? why : o3_gpu_attention_refuse(&r->a);
+  if (!why) why = o3_gpu_attention_refuse_shape(&r->a);
+  if (!why) o3_gpu_attention_join_rows(&r->a);
+  return why;
 }
 
 static reader_t *create_reader(const o3_kernel_site_t *site) {
@@ -587,11 +589,16 @@ static reader_t *create_reader(const o3_kernel_site_t *site) {
   return r->scores && r->mixed && r->other ? r : NULL;
 }
 
-const char *o3_attention_refuse_ops(o3_arena_t *arena, int num_ops, const MlirOperation *ops) {
+const char *o3_attention_refuse_ops(o3_arena_t *arena, const o3_gpu_t *gpu, int num_ops,
+                                    const MlirOperation *ops) {
   const o3_kernel_site_t site = {
-      .arena = arena, .num_ops = num_ops, .ops = ops, .num_arguments = NO_ARGUMENT};
+      .arena = arena, .gpu = gpu, .num_ops = num_ops, .ops = ops, .num_arguments = NO_ARGUMENT};
   reader_t *r = create_reader(&site);
-  return r ? read_all(r) : "memory is out";
+  if (!r) return "memory is out";
+  const char *why = read_all(r);
+  if (why) return why;
+  bool warpgroups = (gpu->matrix & O3_GPU_WGMMA) && !o3_gpu_attention_refuse(&r->a);
+  return warpgroups ? NULL : o3_gpu_attention_mma_refuse(&r->a, gpu);
 }
 
 /* The kernel numbers its buffers Q, K, V, the mask if there is one, the result; the site's are its arguments.
@@ -601,24 +608,50 @@ static void number_arguments(const reader_t *r, o3_gpu_kernel_t *kernel) {
   for (int i = 0; i < kernel->num_arguments; ++i) {
     o3_gpu_argument_t *argument = &kernel->arguments[i];
     int64_t offset;
-    bool is_map = argument->kind == O3_GPU_ARG_TENSOR_MAP;
+    bool source = argument->buffer < 3;
     MlirValue value = buffers[argument->buffer];
-    argument->buffer = is_map ? argument_of(r, value, &offset) : o3_kernel_site_argument(r->site, value);
-    if (is_map) argument->offset = offset * o3_gpu_element_info(r->a.element)->bytes;
+    argument->buffer = source ? argument_of(r, value, &offset) : o3_kernel_site_argument(r->site, value);
+    if (argument->kind == O3_GPU_ARG_TENSOR_MAP && source)
+      argument->offset = offset * o3_gpu_element_info(r->a.element)->bytes;
   }
 }
 
-o3_status_t o3_attention_make(const o3_kernel_site_t *site, o3_gpu_kernel_t *kernel, const char **why_not) {
-  *kernel = (o3_gpu_kernel_t){0};
+/* |why_not| without a reader's fault: the family goes on with |*reader|. */
+static o3_status_t read_site(const o3_kernel_site_t *site, reader_t **reader, const char **why_not) {
   *why_not = "it is no attention";
   if (!site->kind.data || !o3_str_equal(site->kind, "attention")) return NULL;
-  reader_t *r = create_reader(site);
-  O3_TRY_ALLOC(r);
-  *why_not = read_all(r);
+  *reader = create_reader(site);
+  O3_TRY_ALLOC(*reader);
+  *why_not = read_all(*reader);
+  (*reader)->a.multiprocessors = site->multiprocessors;
+  return NULL;
+}
+
+o3_status_t o3_attention_make(const o3_kernel_site_t *site, o3_gpu_kernel_t *kernel, const char **why_not) {
+  reader_t *r = NULL;
+  *kernel = (o3_gpu_kernel_t){0};
+  O3_TRY(read_site(site, &r, why_not));
+  if (!*why_not) *why_not = o3_gpu_attention_refuse(&r->a);
+  if (!*why_not && o3_gpu_attention_is_for_warps(&r->a, site->gpu))
+    *why_not = "its rows are too few for warpgroups";
   if (*why_not) return NULL;
-  r->a.multiprocessors = site->multiprocessors;
   o3_gpu_attention_schedule(&r->a);
   O3_TRY(o3_gpu_attention_build(&r->a, kernel));
+  number_arguments(r, kernel);
+  return NULL;
+}
+
+o3_status_t o3_attention_mma_make(const o3_kernel_site_t *site, o3_gpu_kernel_t *kernel,
+                                  const char **why_not) {
+  reader_t *r = NULL;
+  *kernel = (o3_gpu_kernel_t){0};
+  O3_TRY(read_site(site, &r, why_not));
+  if (!*why_not) *why_not = o3_gpu_attention_mma_refuse(&r->a, site->gpu);
+  if (*why_not) return NULL;
+  const o3_attention_warps_t p = o3_gpu_attention_mma_schedule(&r->a, site->gpu);
+  O3_TRY(o3_gpu_attention_mma_build(&r->a, &p, site->gpu, kernel));
+  O3_GPU_KERNEL_NOTE(kernel, {"warps", p.warps}, {"rows", p.rows}, {"columns", p.columns},
+                     {"slices", p.slices}, {"stages", p.stages}, {"split", p.split});
   number_arguments(r, kernel);
   return NULL;
 }

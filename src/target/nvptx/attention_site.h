@@ -5,12 +5,15 @@
 
 #include "target/nvptx/kernel_site.h"
 
-/* See o3_kernel_make_fn_t. */
+/* On warpgroups, on warps: see o3_kernel_make_fn_t. */
 o3_status_t o3_attention_make(const o3_kernel_site_t *site, o3_gpu_kernel_t *kernel, const char **why_not)
     O3_MUST_USE;
+o3_status_t o3_attention_mma_make(const o3_kernel_site_t *site, o3_gpu_kernel_t *kernel, const char **why_not)
+    O3_MUST_USE;
 
-/* Why the family would not take the kernel of these ops, linalg.generic on tensors in order, of which the
+/* Why no family of |gpu| would take the kernel of these ops, linalg.generic on tensors in order, of which the
  * last gives the result; NULL when it would. |arena|: scratch. */
-const char *o3_attention_refuse_ops(o3_arena_t *arena, int num_ops, const MlirOperation *ops);
+const char *o3_attention_refuse_ops(o3_arena_t *arena, const struct o3_gpu *gpu, int num_ops,
+                                    const MlirOperation *ops);
 
 #endif

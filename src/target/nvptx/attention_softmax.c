@@ -1,7 +1,7 @@
 /* A thread has two rows of a block of scores, of 8 columns a pair of neighbours each. The powers of two are
- * the narrow place of narrow heads: MUFU gives 16 a cycle, while the tensor cores want as many scores. So a
- * share of them can be polynomials, and what probabilities are relative to may lag behind the greatest score
- * by 2^8, which spares most rescaling: halves hold such probabilities as exactly as those up to 1. */
+ * the narrow place of narrow heads: MUFU gives 16 a cycle, while the tensor cores want as many scores. What
+ * probabilities are relative to may lag behind the greatest score by 2^8, which spares most rescaling: halves
+ * hold such probabilities as exactly as those up to 1. */
 #include "target/nvptx/attention_text.h"
 
 #include <float.h>
@@ -42,9 +42,10 @@ static int multiply_add(o3_kernel_text_t *t, int a, int b, int c) {
   return o3_kt_value(t, "math.fma %%v%d, %%v%d, %%v%d : f32", a, b, c);
 }
 
-int o3_attention_over_row(o3_kernel_text_t *t, const char *op, int value) {
-  for (int far = 1; far < 4; far *= 2) {
-    int all = o3_kt_i32(t, -1), distance = o3_kt_i32(t, far), last = o3_kt_i32(t, 31);
+int o3_attention_over_row(writer_t *w, const char *op, int value) {
+  o3_kernel_text_t *t = w->t;
+  for (int i = 0; i < 2; ++i) {
+    int all = o3_kt_i32(t, -1), distance = o3_kt_i32(t, w->row_lanes[i]), last = o3_kt_i32(t, 31);
     int other = o3_kt_value(t, "nvvm.shfl.sync bfly %%v%d, %%v%d, %%v%d, %%v%d : f32 -> f32", all, value,
                             distance, last);
     value = binary(t, op, value, other);
@@ -75,7 +76,8 @@ static void cut(writer_t *w, const consumer_t *c, int step, int *scores) {
   o3_kernel_text_t *t = w->t;
   int lowest = f32(t, "0xFF800000");
   for (int i = 0; i < w->s->columns / 2; ++i) {
-    int column = column_of(w, c, step, i), row = o3_kt_op_const(t, "addi", c->row, i % 4 / 2 * 8), keep;
+    int column = column_of(w, c, step, i), row = o3_kt_op_const(t, "addi", c->row, i % 4 / 2 * w->row_step),
+        keep;
     if (w->a->causal)
       keep = o3_kt_cmp(t, "sle", column, row);
     else
@@ -120,36 +122,23 @@ static void add_mask(writer_t *w, const consumer_t *c, int step, int *scores) {
   for (int i = 0; i < w->s->columns / 2; i += 4) {
     for (int k = 0; k < 2; ++k) {
       int column = o3_kt_op_const(t, "minsi", column_of(w, c, step, i + k), w->a->columns - 1);
-      int first = mask_at(w, c, base, column, 0), second = by_rows ? mask_at(w, c, base, column, 8) : first;
+      int first = mask_at(w, c, base, column, 0),
+          second = by_rows ? mask_at(w, c, base, column, w->row_step) : first;
       scores[i + k] = masked(w, scores[i + k], scale, first);
       scores[i + k + 2] = masked(w, scores[i + k + 2], scale, second);
     }
   }
 }
 
-void o3_attention_limit(writer_t *w, const consumer_t *c, int step, bool first, int *scores) {
+void o3_attention_limit(writer_t *w, const consumer_t *c, int step, bool cuts, int *scores) {
   if (w->a->masked) add_mask(w, c, step, scores);
-  if (first && (w->a->causal || w->a->columns % w->s->columns)) cut(w, c, step, scores);
+  if (cuts) cut(w, c, step, scores);
 }
 
 /* ---- Powers ---- */
 
 static int exp2_of(o3_kernel_text_t *t, int x) {
   return o3_kt_value(t, "llvm.inline_asm \"ex2.approx.ftz.f32 $0, $1;\", \"=f,f\" %%v%d : (f32) -> f32", x);
-}
-
-/* The same from sums and products: 2^n 2^f with |f| <= 1/2, n where 1.5 * 2^23 + x keeps it. The relative
- * error is 7.5e-5, of which a half shows a third. */
-static int polynomial_exp2(o3_kernel_text_t *t, int x) {
-  static const double FACTORS[] = {0.05517166722044308, 0.2426111220525364, 0.6932609857998163,
-                                   0.9999280735567154};
-  int bounded = binary(t, "maxnumf", x, number(t, -126.0)), shifter = number(t, 12582912.0);
-  int shifted = binary(t, "addf", bounded, shifter);
-  int f = binary(t, "subf", bounded, binary(t, "subf", shifted, shifter)), y = number(t, FACTORS[0]);
-  for (int i = 1; i < 4; ++i) y = multiply_add(t, y, f, number(t, FACTORS[i]));
-  int bits = o3_kt_value(t, "arith.bitcast %%v%d : f32 to i32", y);
-  int exponent = o3_kt_op_const(t, "shli", o3_kt_value(t, "arith.bitcast %%v%d : f32 to i32", shifted), 23);
-  return o3_kt_value(t, "arith.bitcast %%v%d : i32 to f32", o3_kt_op(t, "addi", bits, exponent));
 }
 
 /* The exponent of |x| relative to |reference|, by one FMA where that cannot overflow. */
@@ -164,12 +153,11 @@ static int reference_of(writer_t *w, const consumer_t *c, int largest) {
   return w->a->masked ? largest : binary(w->t, "mulf", largest, c->opposed);
 }
 
-static int larger_reference(writer_t *w, int a, int b) {
+int o3_attention_larger(writer_t *w, int a, int b) {
   return binary(w->t, w->a->masked ? "maxnumf" : "minnumf", a, b);
 }
 
-/* What sums relative to |before| are multiplied with to be relative to |after|. */
-static int rescale_of(writer_t *w, const consumer_t *c, int before, int after) {
+int o3_attention_moved(writer_t *w, const consumer_t *c, int before, int after) {
   o3_kernel_text_t *t = w->t;
   if (!w->a->masked) return exp2_of(t, binary(t, "subf", after, before));
   return exp2_of(t, binary(t, "mulf", binary(t, "subf", before, after), c->factor));
@@ -189,31 +177,27 @@ static int own_largest(writer_t *w, const int *scores, int row) {
 /* The powers of a row's scores, and their sum. */
 static int powers(writer_t *w, const consumer_t *c, int *scores, int row, int reference) {
   o3_kernel_text_t *t = w->t;
-  int total = -1, period = w->s->polynomial ? 8 / w->s->polynomial : 0;
+  int total = -1;
   for (int i = 0; i < w->s->columns / 4; ++i) {
-    int *score = &scores[i / 2 * 4 + 2 * row + i % 2], exponent = exponent_of(w, c, *score, reference);
-    bool polynomial = period && i % period == period - 1;
-    *score = polynomial ? polynomial_exp2(t, exponent) : exp2_of(t, exponent);
+    int *score = &scores[i / 2 * 4 + 2 * row + i % 2];
+    *score = exp2_of(t, exponent_of(w, c, *score, reference));
     total = total < 0 ? *score : binary(t, "addf", total, *score);
   }
   return total;
 }
 
-/* Relative to the greatest score so far. A mask may be infinite in all columns so far: relative to a finite
- * number, their probabilities are 0. */
-static void softmax_always(writer_t *w, const consumer_t *c, bool first, state_t *s) {
+/* Relative to the greatest score of the first block. A mask may be infinite in all of its columns: relative
+ * to a finite number, their probabilities are 0. */
+static void softmax_first(writer_t *w, const consumer_t *c, state_t *s) {
   o3_kernel_text_t *t = w->t;
   for (int row = 0; row < 2; ++row) {
-    int largest = o3_attention_over_row(t, "maxnumf", own_largest(w, s->scores, row));
-    if (first && w->a->masked) largest = binary(t, "maxnumf", largest, number(t, -FLT_MAX));
-    int reference = reference_of(w, c, largest);
-    if (!first) reference = larger_reference(w, reference, s->reference[row]);
-    s->rescale[row] = first ? f32(t, "1.0") : rescale_of(w, c, s->reference[row], reference);
-    int total = powers(w, c, s->scores, row, reference);
-    s->total[row] = first ? total : multiply_add(t, s->total[row], s->rescale[row], total);
-    s->reference[row] = reference;
+    int largest = o3_attention_over_row(w, "maxnumf", own_largest(w, s->scores, row));
+    if (w->a->masked) largest = binary(t, "maxnumf", largest, number(t, -FLT_MAX));
+    s->reference[row] = reference_of(w, c, largest);
+    s->rescale[row] = f32(t, "1.0");
+    s->total[row] = powers(w, c, s->scores, row, s->reference[row]);
   }
-  s->grown = first ? o3_kt_value(t, "arith.constant false") : o3_kt_value(t, "arith.constant true");
+  s->grown = o3_kt_value(t, "arith.constant false");
 }
 
 /* Whether a thread of the warp has a score far above its row's reference. */
@@ -257,9 +241,9 @@ enum { MOVED = 4 }; /* two references, two factors */
 static void move_references(writer_t *w, const consumer_t *c, const state_t *s, const int largest[2],
                             int moved[MOVED]) {
   for (int row = 0; row < 2; ++row) {
-    int reference = reference_of(w, c, o3_attention_over_row(w->t, "maxnumf", largest[row]));
-    moved[row] = larger_reference(w, reference, s->reference[row]);
-    moved[2 + row] = rescale_of(w, c, s->reference[row], moved[row]);
+    int reference = reference_of(w, c, o3_attention_over_row(w, "maxnumf", largest[row]));
+    moved[row] = o3_attention_larger(w, reference, s->reference[row]);
+    moved[2 + row] = o3_attention_moved(w, c, s->reference[row], moved[row]);
   }
 }
 
@@ -316,11 +300,58 @@ static void softmax_speculating(writer_t *w, const consumer_t *c, state_t *s) {
   }
 }
 
+void o3_attention_begin(writer_t *w, state_t *s) {
+  o3_kernel_text_t *t = w->t;
+  int lowest = number(t, w->a->masked ? -FLT_MAX : FLT_MAX), zero = number(t, 0), one = number(t, 1);
+  for (int row = 0; row < 2; ++row) {
+    s->reference[row] = lowest;
+    s->total[row] = zero;
+    s->rescale[row] = one;
+  }
+}
+
 void o3_attention_softmax(writer_t *w, const consumer_t *c, bool first, state_t *s) {
-  if (first || w->s->rescale == O3_RESCALE_ALWAYS)
-    softmax_always(w, c, first, s);
-  else if (w->s->rescale == O3_RESCALE_LAZILY)
-    softmax_lazily(w, c, s);
-  else
+  if (first)
+    softmax_first(w, c, s);
+  else if (w->s->speculates)
     softmax_speculating(w, c, s);
+  else
+    softmax_lazily(w, c, s);
+}
+
+/* ---- Sums as a struct ---- */
+
+void o3_attention_members(o3_kernel_text_t *t, int count, int sums, int *values) {
+  for (int i = 0; i < count; ++i) values[i] = o3_kt_member(t, count, sums, i);
+}
+
+int o3_attention_struct(o3_kernel_text_t *t, int count, const int *values) {
+  int sums = o3_kt_value(t, "llvm.mlir.undef : !sums%d", count);
+  for (int i = 0; i < count; ++i)
+    sums = o3_kt_value(t, "llvm.insertvalue %%v%d, %%v%d[%d] : !sums%d", values[i], sums, i, count);
+  return sums;
+}
+
+int o3_attention_zeros(o3_kernel_text_t *t, int count) {
+  int values[O3_ATTENTION_MAX_SCORES], zero = number(t, 0);
+  for (int i = 0; i < count; ++i) values[i] = zero;
+  return o3_attention_struct(t, count, values);
+}
+
+static int rescaled(writer_t *w, int count, int output, const int rescale[2]) {
+  int values[O3_ATTENTION_MAX_SCORES];
+  o3_attention_members(w->t, count, output, values);
+  for (int i = 0; i < count; ++i) values[i] = binary(w->t, "mulf", values[i], rescale[i % 4 / 2]);
+  return o3_attention_struct(w->t, count, values);
+}
+
+int o3_attention_rescale(writer_t *w, int count, int output, const state_t *s) {
+  o3_kernel_text_t *t = w->t;
+  int result = o3_kt_value(t, "scf.if %%v%d -> (!sums%d) {", s->grown, count);
+  int changed = rescaled(w, count, output, s->rescale);
+  o3_kt_line(t, "scf.yield %%v%d : !sums%d", changed, count);
+  o3_kt_else(t);
+  o3_kt_line(t, "scf.yield %%v%d : !sums%d", output, count);
+  o3_kt_end(t);
+  return result;
 }

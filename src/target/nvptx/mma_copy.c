@@ -161,7 +161,8 @@ static int is_inside(o3_kernel_text_t *t, const o3_mma_copy_t *c, const source_t
 /* A pointer to element |element|, a value, and |further|, a number. */
 static int pointer(o3_kernel_text_t *t, const o3_mma_copy_t *c, int element, int64_t further) {
   const char *type = o3_gemm_type(c->block.element);
-  int base = o3_kt_value(t, "llvm.getelementptr %%arg%d[0] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i8", !c->is_a);
+  int base = o3_kt_value(t, "llvm.getelementptr %%arg%d[0] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i8",
+                         c->is_a ? 0 : 1 + c->skipped);
   int at = o3_kt_global(t, base, element, type);
   return further ? o3_kt_value(t, "llvm.getelementptr %%v%d[%lld] : (!llvm.ptr<1>) -> !llvm.ptr<1>, %s", at,
                                (long long)further, type)

@@ -11,6 +11,7 @@ enum { O3_MMA_MAX_ITEMS = 64 };
 typedef struct o3_mma_copy {
   const o3_gemm_t *gemm;
   bool is_a, by_rows; /* by_rows: a line is a row of B */
+  int skipped;        /* arguments of the kernel between A and B */
   o3_mma_block_t block;
   int depth;   /* elements of k a stage */
   int first;   /* value: row or column of the tile */

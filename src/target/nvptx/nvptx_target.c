@@ -47,10 +47,9 @@ static const char *refuse_conversion(const o3_gpu_t *gpu, int num_ops, const Mli
 }
 
 static const char *refuse_attention(const o3_gpu_t *gpu, int num_ops, const MlirOperation *ops) {
-  if (!(gpu->matrix & O3_GPU_WGMMA)) return "only cards of compute capability 9.0 have a kernel of attention";
   o3_arena_t *scratch = o3_arena_create();
   if (!scratch) return "memory is out";
-  const char *why = o3_attention_refuse_ops(scratch, num_ops, ops);
+  const char *why = o3_attention_refuse_ops(scratch, gpu, num_ops, ops);
   o3_arena_destroy(scratch);
   return why;
 }

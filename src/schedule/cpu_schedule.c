@@ -147,7 +147,7 @@ static int64_t choose_unroll(const o3_schedule_blocks_t *p) {
 
 /* A run that fits one piece is one. */
 static int64_t choose_piece(const o3_schedule_blocks_t *p, int64_t pixels) {
-  if (p->inside) return p->run > 1 ? p->run : 1; /* its tiles are known one by one */
+  if (p->inside && p->run >= 0) return p->run > 1 ? p->run : 1; /* tiles are made for their places */
   return p->run >= 0 && p->run <= LONGEST_PIECE ? LONGEST_PIECE : LONGEST_PIECE / pixels * pixels;
 }
 

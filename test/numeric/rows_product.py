@@ -138,8 +138,16 @@ for kernel, strides, pads in [("3,3", [1, 1], [1, 1, 1, 1]), ("5,5", [2, 2], [2,
     R(f"t = Relu(x0) u = Conv <group=33, strides={strides}, pads={pads}> (t, x1, x2) y0 = Clip(u, x3, x4)",
       ["N,33,H,W", W(f"33,1,{height},{width}"), W("33"), C(0.0, "f32"), C(6.0, "f32")],
       [(1, 13, 14), (2, 7, 31), (1, 3, 61), (1, 30, 5)], F32, _tol=64)
-R("t = Conv <group=16, pads=[2,2,2,2], dilations=[1,2]> (x0, x1) y0 = Relu(t)", ["N,16,H,W", W("16,1,3,3")], BLOCKS, F32,
-  _tol=64)
+for pads, dilations, strides in [([2, 2, 2, 2], [1, 2], [1, 1]), ([5, 1, 3, 6], [3, 2], [2, 1]), ([2, 3, 4, 2], [2, 3], [1, 2])]:
+    R(f"t = Conv <group=16, pads={pads}, dilations={dilations}, strides={strides}> (x0, x1) y0 = Relu(t)",
+      ["N,16,H,W", W("16,1,3,3")], BLOCKS, F32, _tol=64)
+# Rows of lengths that only the run knows, around those of all tiles that they may be cut into.
+WIDTHS = [(1, 3, width) for width in (1, 2, 3, 4, 6, 7, 8, 9, 13, 15, 16, 17, 24, 25, 26, 27, 29, 30, 36, 43, 57)]
+for kernel, options in [("3,3", "pads=[1,1,1,1]"), ("1,5", "pads=[0,2,0,2], strides=[1,2]"), ("2,4", "pads=[1,3,0,0]")]:
+    R(f"t = Relu(x0) u = Conv <group=20, {options}> (t, x1) y0 = Relu(u)", ["N,20,H,W", W(f"20,1,{kernel}")],
+      [at for at in WIDTHS if at[2] + 3 >= int(kernel[2])], F32, _static=False, _tol=64)
+    R(f"t = Conv <{options}> (x0, x1) y0 = Relu(t)", ["N,3,H,W", W(f"24,3,{kernel}")],
+      [at for at in WIDTHS if at[2] + 3 >= int(kernel[2])], F32, _static=False, _tol=64)
 # Images of few channels as they come, without their border: overlapping windows, cut off on either side or outside.
 for inputs, outputs, kernel, options in [(1, 24, "3,3", "strides=[2,2], pads=[1,1,1,1]"), (3, 100, "7,7", "strides=[2,2], pads=[3,3,3,3]"),
                                          (5, 18, "5,2", "strides=[1,3], pads=[0,1,4,0]"), (12, 42, "2,5", "dilations=[1,2], pads=[1,6,0,5]"),

@@ -19,6 +19,7 @@
 
 #include "schedule/cpu_schedule.h"
 #include "target/cpu/blocked_match.h"
+#include "target/cpu/blocked_row.h"
 #include "target/cpu/cpu.h"
 #include "target/cpu/cpu_ir.h"
 #include "target/cpu/loops.h"
@@ -41,6 +42,8 @@ typedef struct o3_blocked_emitter {
   int64_t blocks, last_columns; /* whole and partial ones; columns of the last, 16 for convolutions */
   int last_lanes;               /* that are computed of the last block of channels */
   MlirValue strip;              /* rows of a strip */
+  MlirValue row_choices[2];     /* of tiles for rows of an image without its border, full blocks and the last
+                                   one; null if sizes are known */
   int num_before, num_after;
   int num_in_tile; /* of the first ops after: they are part of the tiles */
   o3_blocked_side_t before[MAX_SIDES], after[MAX_SIDES];
@@ -193,6 +196,10 @@ static o3_status_t add_tile(const emitter_t *self, const o3_tile_t *tile, const 
 
 static MlirValue scaled(o3_builder_t *b, MlirValue base, MlirValue count, MlirValue step);
 
+static MlirValue depth_step(const o3_blocked_t *p, const o3_blocked_depth_t *part, o3_builder_t *b) {
+  return part->is_known ? o3_build_index(b, part->step) : o3_nest_step_value(p->x, part->dim, b);
+}
+
 /* The loops of the depth from the outside; those that are missing have one turn. */
 static void depth_arguments(const emitter_t *self, o3_builder_t *b, MlirValue *arguments) {
   const o3_blocked_t *p = &self->product;
@@ -200,9 +207,7 @@ static void depth_arguments(const emitter_t *self, o3_builder_t *b, MlirValue *a
     int at = o3_blocked_depth_at(p, i);
     const o3_blocked_depth_t *part = &p->depth[at < 0 ? 0 : at];
     arguments[O3_TILE_N2 + 2 * i] = o3_build_index(b, at < 0 ? 1 : part->size);
-    arguments[O3_TILE_S2 + 2 * i] = at < 0           ? o3_build_index(b, 0)
-                                    : part->is_known ? o3_build_index(b, part->step)
-                                                     : o3_nest_step_value(p->x, part->dim, b);
+    arguments[O3_TILE_S2 + 2 * i] = at < 0 ? o3_build_index(b, 0) : depth_step(p, part, b);
   }
   int64_t channels = p->lanewise ? 1 : p->depth[p->num_depth - 1].size;
   arguments[O3_TILE_C] = arguments[O3_TILE_C_LAST] = o3_build_index(b, channels);
@@ -212,16 +217,17 @@ static void depth_arguments(const emitter_t *self, o3_builder_t *b, MlirValue *a
 }
 
 /* The same for a window that is cut off: from its first row inside. */
-static void row_arguments(const task_t *task, o3_builder_t *b, MlirValue *a) {
+static void row_arguments(const task_t *task, o3_builder_t *b, const o3_tile_t *tile, MlirValue pixel,
+                          MlirValue *a) {
   const o3_blocked_t *p = &task->self->product;
   const o3_blocked_depth_t *channels = p->lanewise ? NULL : &p->depth[0];
   const o3_blocked_depth_t *rows = &p->depth[p->num_depth - 2], *columns = rows + 1;
   a[O3_TILE_N2] = o3_build_index(b, channels ? channels->size : 1);
-  a[O3_TILE_S2] = o3_build_index(b, channels ? channels->step : 0);
+  a[O3_TILE_S2] = channels ? depth_step(p, channels, b) : o3_build_index(b, 0);
   a[O3_TILE_N1] = task->num_rows;
-  a[O3_TILE_S1] = o3_build_index(b, rows->step);
+  a[O3_TILE_S1] = depth_step(p, rows, b);
   a[O3_TILE_N0] = o3_build_index(b, rows->size);
-  a[O3_TILE_S0] = o3_build_index(b, 0);
+  a[O3_TILE_S0] = tile->late ? o3_blocked_row_limit(p, b, pixel) : o3_build_index(b, 0);
   a[O3_TILE_C] = a[O3_TILE_C_LAST] = o3_build_index(b, columns->size);
   a[O3_TILE_X_AT] = scaled(b, a[O3_TILE_X_AT], task->first_row, a[O3_TILE_S1]);
   a[O3_TILE_W_AT] =
@@ -337,7 +343,7 @@ static o3_status_t call_tile(const task_t *task, o3_builder_t *b, const o3_tile_
   a[O3_TILE_START] = o3_build_index(b, self->start);
   a[O3_TILE_COLS] = o3_build_index(b, self->last_columns);
   if (tile->depth) sparse_arguments(task, b, tile, block, part, a);
-  if (tile->taps) row_arguments(task, b, a);
+  if (tile->taps) row_arguments(task, b, tile, pixel, a);
   if (!tile->depth && !tile->taps) depth_arguments(self, b, a);
   char *name = o3_tile_name(tile);
   O3_TRY_ALLOC(name);
@@ -436,44 +442,27 @@ static o3_status_t build_piece(tiles_t *tiles, o3_builder_t *b, const emitter_t 
   return left ? build_tiles(tiles, b, left, &from, to) : NULL;
 }
 
-/* The positions of X's row that the tile at |from| reads, when it has |pixels|: some may be outside of it. */
-static void cut_tile(const o3_blocked_t *p, int64_t from, int pixels, o3_tile_t *tile) {
-  const o3_blocked_edge_t *edge = &p->run_edge;
-  tile->pixels = pixels;
-  tile->first = 0;
-  tile->end = (pixels - 1) * p->x_step + (tile->taps - 1) * tile->tap_step + 1;
-  if (!edge->exists) return;
-  int64_t position = p->x_step / edge->stride, at = from * edge->stride - edge->low;
-  if (at < 0) tile->first = -at * position;
-  if ((edge->size - at) * position < tile->end) tile->end = (edge->size - at) * position;
+static o3_status_t row_tile(o3_builder_t *b, void *context, const o3_tile_t *tile, MlirValue pixel) {
+  const tiles_t *tiles = context;
+  return call_tile(tiles->task, b, tile, pixel, tiles->block, 0);
 }
 
-static bool is_cut_alike(const o3_tile_t *a, const o3_tile_t *b) {
-  return a->pixels == b->pixels && a->first == b->first && a->end == b->end;
-}
-
-/* A row of an image without its border: tiles of two sizes that differ by one; equal ones are one loop. */
-static o3_status_t build_row(tiles_t *tiles, o3_builder_t *b, int64_t run) {
-  const o3_blocked_t *p = &tiles->task->self->product;
-  int64_t count = (run + tiles->tile.pixels - 1) / tiles->tile.pixels;
-  int size = (int)(run / count), larger = (int)(run % count);
-  MlirValue from = o3_build_index(b, 0);
-  int64_t at = 0;
-  for (int64_t i = 0; i < count;) {
-    o3_tile_t tile = tiles->tile, next;
-    cut_tile(p, at, size + (i < larger), &tile);
-    for (next = tile; i < count && is_cut_alike(&tile, &next); cut_tile(p, at, size + (i < larger), &next))
-      at += size + (i++ < larger);
-    tiles->tile = tile;
-    O3_TRY(build_tiles(tiles, b, tile.pixels, &from, o3_build_index(b, at)));
-  }
-  return NULL;
+static o3_status_t build_row(tiles_t *tiles, o3_builder_t *b) {
+  const emitter_t *self = tiles->task->self;
+  bool is_part = tiles->tile.used < self->tile.used;
+  const o3_blocked_row_t row = {.product = &self->product,
+                                .tile = tiles->tile,
+                                .adds = self->start == O3_TILE_OLD,
+                                .choice = self->row_choices[is_part],
+                                .call = row_tile,
+                                .context = tiles};
+  return o3_blocked_row_build(&row, b);
 }
 
 static o3_status_t build_run(const task_t *task, o3_builder_t *b, o3_tile_t tile, MlirValue block) {
   const emitter_t *self = task->self;
   tiles_t tiles = {task, tile, block};
-  if (self->product.inside) return build_row(&tiles, b, self->run);
+  if (self->product.inside) return build_row(&tiles, b);
   bool whole = self->row_length || (self->run <= self->piece && self->run <= self->schedule.strip_pixels);
   if (self->run >= 0 && whole) return build_whole_run(&tiles, b, self->run);
   return build_piece(&tiles, b, self);
@@ -668,7 +657,7 @@ static void make_grid(const emitter_t *self, o3_builder_t *b, grid_t *grid) {
              strips ? self->strip : o3_build_index(b, 1));
   }
   if (!self->schedule.piece_first && outer <= 0) add_blocks(self, b, grid);
-  if (!self->schedule.piece_first || row < 0)
+  if (!p->inside && (!self->schedule.piece_first || row < 0))
     add_axis(grid, AXIS_PIECES, run_size(self, b), o3_build_index(b, self->schedule.strip_pixels));
   if (!self->schedule.piece_first) return;
   add_around(self, b, grid);
@@ -682,25 +671,10 @@ static MlirValue strip_size(const emitter_t *self, o3_builder_t *b) {
   return o3_build2(b, "arith.maxui", o3_build2(b, "arith.ceildivui", rows, strips), o3_build_index(b, 1));
 }
 
-/* Rows of the window that lie in the image: from low - at, as many as there are until its end. */
-static void cut_rows(task_t *task, o3_builder_t *b) {
-  const o3_blocked_t *p = &task->self->product;
-  const o3_blocked_edge_t *edge = &p->rows;
-  MlirValue taps = o3_build_index(b, p->depth[p->num_depth - 2].size), zero = o3_build_index(b, 0);
-  task->first_row = zero;
-  task->num_rows = taps;
-  if (!edge->exists) return;
-  MlirValue at = o3_build2(b, "arith.muli", task->ivs[edge->pixel], o3_build_index(b, edge->stride));
-  MlirValue first = o3_build2(b, "arith.subi", o3_build_index(b, edge->low), at);
-  MlirValue end = o3_build2(b, "arith.subi", o3_build_index(b, edge->low + edge->size), at);
-  task->first_row = o3_build2(b, "arith.maxsi", first, zero);
-  end = o3_build2(b, "arith.minsi", end, taps);
-  task->num_rows = o3_build2(b, "arith.maxsi", o3_build2(b, "arith.subi", end, task->first_row), zero);
-}
-
 static o3_status_t build_task(task_t *task, o3_builder_t *b) {
   emitter_t *self = task->self;
-  if (self->product.inside) cut_rows(task, b);
+  if (self->product.inside)
+    o3_blocked_row_cut(&self->product, b, task->ivs, &task->first_row, &task->num_rows);
   bool only_bias = self->bias || self->start == O3_TILE_ZERO;
   for (int i = 0; !only_bias && i < self->num_before; ++i) O3_TRY(build_side(task, b, &self->before[i]));
   O3_TRY(build_blocks(task, b));
@@ -714,7 +688,8 @@ static o3_status_t piece_body(o3_builder_t *b, void *context, MlirValue piece, c
   (void)carried, (void)next;
   MlirValue end = o3_build2(b, "arith.addi", piece, o3_build_index(b, task->self->piece));
   task->run_from = piece;
-  task->run_to = o3_build2(b, "arith.minsi", end, task->strip_to);
+  task->run_to =
+      task->self->product.inside ? task->strip_to : o3_build2(b, "arith.minsi", end, task->strip_to);
   return build_task(task, b);
 }
 
@@ -736,7 +711,7 @@ static o3_status_t row_body(o3_builder_t *b, void *context, MlirValue row, const
   const emitter_t *self = task->self;
   (void)carried, (void)next;
   task->ivs[row_dim(&self->product)] = row;
-  bool one = self->run >= 0 && self->run <= self->piece;
+  bool one = self->product.inside || (self->run >= 0 && self->run <= self->piece);
   return build_pieces(task, b, o3_build_index(b, 0), run_size(self, b), one);
 }
 
@@ -758,6 +733,7 @@ static o3_status_t build_rows(task_t *task, o3_builder_t *b, MlirValue first) {
 static o3_status_t build_strip(task_t *task, o3_builder_t *b) {
   const emitter_t *self = task->self;
   if (task->has_strip) return build_rows(task, b, task->first);
+  if (self->product.inside) return build_pieces(task, b, task->first, run_size(self, b), true);
   MlirValue end = o3_build2(b, "arith.addi", task->first, o3_build_index(b, self->schedule.strip_pixels));
   return build_pieces(task, b, task->first, o3_build2(b, "arith.minsi", end, run_size(self, b)),
                       self->schedule.strip_pixels == self->piece);
@@ -792,6 +768,7 @@ static o3_status_t build(emitter_t *self, o3_builder_t *b) {
   o3_builder_t in = o3_cpu_parallel(b, grid.count, grid.sizes, grid.steps, task_work(self), at);
   MlirValue zero = o3_build_index(&in, 0);
   for (int d = 0; d < self->product.nest.num_dims; ++d) task.ivs[d] = zero;
+  task.first = zero;
   for (int i = 0; i < grid.count; ++i) {
     if (grid.dims[i] >= 0) task.ivs[grid.dims[i]] = at[i];
     if (grid.dims[i] == AXIS_BLOCKS) task.block = at[i];
@@ -836,7 +813,7 @@ static o3_status_t read_sizes(emitter_t *self) {
     use_part_of_block(&self->tile, self->last_lanes);
     self->last_lanes = O3_BLOCK_LANES;
   }
-  self->piece = p->inside ? self->run : self->schedule.piece;
+  self->piece = self->schedule.piece;
   return NULL;
 }
 
@@ -894,6 +871,15 @@ static void flatten(o3_nest_t *nest, o3_builder_t *b, MlirValue moved) {
   for (int i = 0; i < nest->num_operands; ++i) nest->operands[i].is_memref |= absent[i];
 }
 
+/* Which tiles a row gets whose length only the run knows. */
+static void choose_row_tiles(emitter_t *self, o3_builder_t *b) {
+  o3_tile_t part = self->tile;
+  self->row_choices[0] = o3_blocked_row_choose(&self->product, self->tile.pixels, b);
+  if (self->last_lanes == O3_BLOCK_LANES) return;
+  use_part_of_block(&part, self->last_lanes);
+  self->row_choices[1] = o3_blocked_row_choose(&self->product, part.pixels, b);
+}
+
 /* All that precedes the loops. */
 static o3_status_t begin(emitter_t *self, o3_builder_t *b, const o3_product_kernel_t *kernel,
                          MlirValue moved) {
@@ -905,6 +891,7 @@ static o3_status_t begin(emitter_t *self, o3_builder_t *b, const o3_product_kern
   flatten(&self->product.nest, b, moved);
   for (int i = 0; i < self->num_before; ++i) flatten(&self->before[i].nest, b, moved);
   for (int i = 0; i < self->num_after; ++i) flatten(&self->after[i].nest, b, moved);
+  if (self->product.inside && !o3_blocked_row_is_known(&self->product)) choose_row_tiles(self, b);
   return NULL;
 }
 

@@ -15,6 +15,7 @@
 #include "schedule/cpu_schedule.h"
 #include "target/cpu/blocked.h"
 #include "target/cpu/blocked_match.h"
+#include "target/cpu/blocked_row.h"
 #include "target/cpu/cpu_ir.h"
 #include "target/cpu/halo.h"
 #include "target/cpu/tile_text.h"
@@ -82,6 +83,8 @@ static const char *read_sizes(const o3_blocked_t *first, const o3_blocked_t *sec
   if (o3_sparse_is_rows(&first->sparse)) return "the product before it is in compressed rows";
   if (!is_known_image(first->y) || !is_known_image(second->y))
     return "its sizes are known at run time only, or there are several images";
+  if ((first->inside && !o3_blocked_row_is_known(first)) || !o3_blocked_row_is_known(second))
+    return "the length of its rows is known at run time only";
   c->blocks = first->y->sizes[BLOCKS];
   c->rows = first->y->sizes[ROWS];
   c->width = c->first_part.row_length = first->y->sizes[COLUMNS];

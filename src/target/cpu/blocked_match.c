@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "target/cpu/blocked_row.h"
 #include "target/cpu/halo.h"
 #include "target/cpu/product.h"
 #include "target/cpu/tile_text.h"
@@ -237,15 +238,13 @@ static int dims_used(const int *dims, int count, MlirAffineExpr expr, int *found
   return used;
 }
 
-/* Dimension |r| of the source, which ends |tap|'s window. Rows are cut by whole taps: their distance is 1. */
+/* Dimension |r| of the source, which ends |tap|'s window. */
 static bool read_edge(const o3_blocked_t *p, const o3_halo_t *halo, int r, int tap, o3_blocked_edge_t *edge) {
   MlirAffineExpr expr = p->x->all_exprs[r];
-  int64_t distance;
-  *edge = (o3_blocked_edge_t){.exists = true, .low = halo->lows[r], .size = p->x->sizes[r]};
-  return dims_used(p->pixels.at, p->pixels.count, expr, &edge->pixel) == 1 && edge->size > 0 &&
+  *edge = (o3_blocked_edge_t){.exists = true, .dim = r, .low = halo->lows[r], .size = p->x->sizes[r]};
+  return dims_used(p->pixels.at, p->pixels.count, expr, &edge->pixel) == 1 && edge->size != 0 &&
          o3_nest_coefficient(expr, edge->pixel, &edge->stride) && edge->stride > 0 &&
-         o3_nest_coefficient(expr, tap, &distance) && distance > 0 &&
-         (edge->pixel == p->pixels.at[p->pixels.count - 1] || distance == 1);
+         o3_nest_coefficient(expr, tap, &edge->distance) && edge->distance > 0;
 }
 
 static bool read_edges(o3_blocked_t *p, const o3_halo_t *halo) {
@@ -259,6 +258,13 @@ static bool read_edges(o3_blocked_t *p, const o3_halo_t *halo) {
   return (!p->rows.exists || p->rows.pixel != run) && (!p->run_edge.exists || p->run_edge.pixel == run);
 }
 
+/* Where only the run knows how long a row is, there are tiles for each pixel of its border on the left. */
+static const char *refuse_late_ends(const o3_blocked_t *p) {
+  const o3_blocked_edge_t *edge = &p->run_edge;
+  if (o3_blocked_row_is_known(p) || !edge->exists || edge->low <= MAX_TAPS) return NULL;
+  return "its border is wide, and the length of its rows is known at run time only";
+}
+
 const char *o3_blocked_match_inside(MlirOperation op, MlirOperation padding, o3_blocked_t *p) {
   o3_halo_t halo;
   if (!match_product(op, p) || p->columns >= 0) return "the product is no convolution in blocks";
@@ -268,14 +274,14 @@ const char *o3_blocked_match_inside(MlirOperation op, MlirOperation padding, o3_
       p->num_depth == (p->lanewise ? 2 : 3) && p->pixels.count && p->depth[p->num_depth - 1].size <= MAX_TAPS;
   if (!windows || !read_source(p, &halo) || !read_edges(p, &halo)) return "its window is none of rows";
   int run = p->pixels.at[p->pixels.count - 1];
-  if (p->nest.sizes[run] < 1) return "the length of its rows is known at run time only";
+  if (p->nest.sizes[run] == 0) return "its rows are empty";
   for (int i = 0; i < p->num_depth; ++i)
     p->depth[i].is_known = o3_nest_step(p->x, p->depth[i].dim, &p->depth[i].step);
   p->inside = true;
   read_channels(p);
-  bool known = o3_nest_step(p->x, run, &p->x_step);
-  for (int i = 0; i < p->num_depth; ++i) known = known && p->depth[i].is_known;
-  return known ? NULL : "the rows of its image lie apart by what is known at run time only";
+  if (!o3_nest_step(p->x, run, &p->x_step) || !p->depth[p->num_depth - 1].is_known)
+    return "the pixels of its rows lie apart by what is known at run time only";
+  return refuse_late_ends(p);
 }
 
 /* ---- What tiles ask ---- */

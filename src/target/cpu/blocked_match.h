@@ -20,11 +20,13 @@ typedef struct o3_blocked_depth {
   int64_t step;  /* elements of X */
 } o3_blocked_depth_t;
 
-/* A dimension of an image without its border, in which a window lies at stride * pixel + tap - low. */
+/* Dimension |dim| of an image without its border, in which a window lies at stride * pixel + distance * tap -
+ * low. */
 typedef struct o3_blocked_edge {
   bool exists;
-  int pixel; /* dim */
-  int64_t stride, low, size;
+  int dim, pixel; /* of X; of the nest */
+  int64_t stride, distance, low;
+  int64_t size; /* -1: known at run time only */
 } o3_blocked_edge_t;
 
 /* The dims of a product, by who uses them. */

@@ -38,8 +38,8 @@ char *o3_tile_name(const o3_tile_t *tile) {
   if (tile->parts) o3_strbuf_printf(&name, "_p%d", tile->parts);
   o3_strbuf_printf(&name, "_s%lld_u%d", (long long)tile->x_step, tile->unroll);
   if (tile->taps)
-    o3_strbuf_printf(&name, "_t%lld_%lldto%lld", (long long)tile->tap_step, (long long)tile->first,
-                     (long long)tile->end);
+    o3_strbuf_printf(&name, "_t%lld_%lldto%lld%s", (long long)tile->tap_step, (long long)tile->first,
+                     (long long)tile->end, tile->late ? "late" : "");
   if (tile->after) o3_strbuf_printf(&name, "_a%llx", (unsigned long long)tile->after);
   if (name.failed) o3_strbuf_deinit(&name);
   return name.text;
@@ -217,23 +217,63 @@ static int64_t x_offset(const writer_t *w, int u, int p) {
 
 static bool is_outside(const writer_t *w, int u, int p) {
   int64_t at = x_offset(w, u, p);
-  return w->tile->taps && (at < w->tile->first || at >= w->tile->end);
+  return w->tile->taps && (at < w->tile->first || (at >= w->tile->end && !w->tile->late));
+}
+
+/* Whether what turn |u| of pixel |p| reads exists is known at run time only: %there<u>_<p>. */
+static bool is_late(writer_t *w, int u, int p) {
+  if (!w->tile->late || x_offset(w, u, p) < w->tile->end) return false;
+  o3_strbuf_printf(w->text,
+                   "%%late%d_%d = arith.constant %lld : index\n"
+                   "%%there%d_%d = arith.cmpi slt, %%late%d_%d, %%s0 : index\n",
+                   u, p, (long long)x_offset(w, u, p), u, p, u, p);
+  return true;
+}
+
+/* %xv<u>_<p>_<v> for lanes that may be outside of the row: zeros then. */
+static void load_late_lanes(writer_t *w, int u, int p) {
+  int lanes = w->tile->lanes;
+  o3_strbuf_printf(w->text, "%%here%d_%d = vector.broadcast %%there%d_%d : i1 to vector<%dxi1>\n", u, p, u, p,
+                   lanes);
+  for (int v = 0; v < w->vectors; ++v) {
+    int at = add_constant(w, "xk", x_offset(w, u, p) + v * lanes);
+    o3_strbuf_printf(w->text,
+                     "%%xv%d_%d_%d = vector.maskedload %%X[%%t%d], %%here%d_%d, %%zero : memref<?xf32>, "
+                     "vector<%dxi1>, vector<%dxf32> into vector<%dxf32>\n",
+                     u, p, v, at, u, p, lanes, lanes, lanes);
+  }
+}
+
+/* %xs<u>_<p>, a number, likewise. */
+static void load_number(writer_t *w, int u, int p) {
+  bool late = is_late(w, u, p);
+  if (late) o3_strbuf_printf(w->text, "%%xs%d_%d = scf.if %%there%d_%d -> (f32) {\n", u, p, u, p);
+  int at = add_constant(w, "xk", x_offset(w, u, p));
+  o3_strbuf_printf(w->text, "%%%s%d_%d = memref.load %%X[%%t%d] : memref<?xf32>\n", late ? "xl" : "xs", u, p,
+                   at);
+  if (late)
+    o3_strbuf_printf(w->text,
+                     "scf.yield %%xl%d_%d : f32\n} else {\n%%xz%d_%d = arith.constant 0.0 : f32\n"
+                     "scf.yield %%xz%d_%d : f32\n}\n",
+                     u, p, u, p, u, p);
 }
 
 /* %xv<u>_<p>_<v>: what is multiplied by vector v of the weights. */
 static void load_pixel(writer_t *w, int u, int p) {
   int lanes = w->tile->lanes;
+  if (w->tile->lanewise && is_late(w, u, p)) {
+    load_late_lanes(w, u, p);
+    return;
+  }
   for (int v = 0; v < w->vectors; ++v) {
     if (w->tile->lanewise) {
       int at = add_constant(w, "xk", x_offset(w, u, p) + v * lanes);
       o3_strbuf_printf(w->text, "%%xv%d_%d_%d = vector.load %%X[%%t%d] : memref<?xf32>, vector<%dxf32>\n", u,
                        p, v, at, lanes);
     } else if (v == 0) {
-      int at = add_constant(w, "xk", x_offset(w, u, p));
-      o3_strbuf_printf(w->text,
-                       "%%xs%d_%d = memref.load %%X[%%t%d] : memref<?xf32>\n"
-                       "%%xv%d_%d = vector.broadcast %%xs%d_%d : f32 to vector<%dxf32>\n",
-                       u, p, at, u, p, u, p, lanes);
+      load_number(w, u, p);
+      o3_strbuf_printf(w->text, "%%xv%d_%d = vector.broadcast %%xs%d_%d : f32 to vector<%dxf32>\n", u, p, u,
+                       p, lanes);
     }
   }
 }

@@ -36,6 +36,7 @@ typedef struct o3_tile {
   int64_t tap_step;   /* elements of X from one to the next */
   int64_t first, end; /* elements of X before |first| and from |end| on, counted from tap 0 of pixel 0, are
                          outside of the row and not read */
+  bool late;          /* those from |end| on are read if they are before %s0, which only the run knows */
   uint64_t after;     /* of what is done with the sums before they are stored (tile_after.h); 0: nothing */
 } o3_tile_t;
 

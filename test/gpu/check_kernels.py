@@ -18,9 +18,12 @@ except ImportError:
 
 
 def make_arguments(case, seed):
-    types = {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32}
+    types = {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32, "i32": torch.int32, "i64": torch.int64}
     generator = torch.Generator(device="cuda").manual_seed(seed)
-    tensors = [torch.randn(shape, generator=generator, device="cuda").to(types[kind]) for shape, kind in case.arguments]
+    entries = case.arguments[0][0][0]
+    tensors = [torch.randint(-entries, entries, shape, generator=generator, device="cuda", dtype=types[kind])
+               if kind[0] == "i" else torch.randn(shape, generator=generator, device="cuda").to(types[kind])
+               for shape, kind in case.arguments]
     tensors[-1].fill_(float("nan"))
     return tensors
 

@@ -16,7 +16,7 @@ from typing import Callable
 class Case:
     name: str
     text: str
-    arguments: list  # (shape, "f16" | "bf16" | "f32")
+    arguments: list  # (shape, "f16" | "bf16" | "f32" | "i32" | "i64": indices, in either direction, of argument 0)
     reference: Callable
     tolerance: float  # of the relative error in the Frobenius norm
     bar: str = ""  # what it is timed against: a key of compare_torch.PEERS
@@ -333,6 +333,43 @@ def layernorm(rows, columns, gelu=True, kind="f16"):
                 (rows, columns, "layernorm", gelu))
 
 
+INDEX = ("%n{0} = arith.index_cast %i{0} : {1} to index\n%l{0} = arith.cmpi slt, %n{0}, %zero : index\n"
+         "%u{0} = arith.addi %n{0}, %count : index\n%s{0} = arith.select %l{0}, %u{0}, %n{0} : index\n"
+         "%m{0} = arith.minsi %s{0}, %last : index\n%r{0} = arith.maxsi %m{0}, %zero : index\n")
+
+
+def embedding(entries, rows, columns, kind="f16", integer="i64"):
+    """Two rows of a table and one that comes as it is, added and divided by their root mean square; negative indices count
+    from the end."""
+    whole, row = "(i, j) -> (i, j)", "(i, j) -> (i)"
+    arguments = [([entries, columns], kind), ([rows], integer), ([rows], integer), ([rows, columns], kind),
+                 ([rows, columns], kind)]
+    table, ids, x = (memref(*a) for a in (arguments[0], arguments[1], arguments[3]))
+    w, s = memref([rows, columns], "f32"), memref([rows], "f32")
+    text = (f"%all = memref.alloc() : {w}\n%sq = memref.alloc() : {s}\n%zero = arith.constant 0 : index\n"
+            f"%count = arith.constant {entries} : index\n%last = arith.constant {entries - 1} : index\n")
+    body = "%c = linalg.index 1 : index\n" + INDEX.format(0, integer) + INDEX.format(1, integer)
+    for i in (0, 1):
+        body += f"%t{i} = memref.load %a0[%r{i}, %c] : {table}\n%e{i} = arith.extf %t{i} : {kind} to f32\n"
+    body += (f"%e2 = arith.extf %i2 : {kind} to f32\n%y0 = arith.addf %e0, %e1 : f32\n%y = arith.addf %y0, %e2 : f32\n"
+             "linalg.yield %y : f32\n")
+    text += generic([row, row, whole, whole], [P, P], [("%a1", ids), ("%a2", ids), ("%a3", x)], ("%all", w), body)
+    text += generic(["(i) -> (i)"], [P], [], ("%sq", s), FILL.format("0.0"))
+    text += generic([whole, row], [P, R], [("%all", w)], ("%sq", s),
+                    "%q = arith.mulf %i0, %i0 : f32\n%y = arith.addf %o, %q : f32\nlinalg.yield %y : f32\n")
+    text += generic([whole, row, whole], [P, P], [("%all", w), ("%sq", s)], ("%a4", x),
+                    f"%n = arith.constant {float(columns)} : f32\n%v = arith.divf %i1, %n : f32\n%d = math.sqrt %v : f32\n"
+                    f"%y = arith.divf %i0, %d : f32\n%t = arith.truncf %y : f32 to {kind}\nlinalg.yield %t : {kind}\n")
+    name = f"embedding_{kind}_{integer}_{entries}x{columns}_{rows}"
+
+    def reference(torch, table, first, second, x):
+        y = table[first.long() % entries] + table[second.long() % entries] + x
+        return y / y.square().mean(-1, keepdim=True).sqrt()
+
+    marks = f" attributes {{{constants(0)}}}"
+    return Case(name, function(name, arguments, text, marks), arguments, reference, 5e-3)
+
+
 def softmax(rows, columns, kind="f16", masked=0):
     """masked: an additive mask of [rows / masked, columns], the same for |masked| rows."""
     arguments = [([rows, columns], kind)] + ([([rows // masked, 1, columns], kind)] if masked else []) + [
@@ -474,6 +511,7 @@ def checked():
     cases += [layernorm(r, c, g, kind) for r, c, g, kind in [
         (1, 768, True, "f16"), (37, 768, False, "f16"), (1000, 1000, True, "f16"), (129, 1024, False, "f32"),
         (2048, 4096, True, "bf16"), (13, 77, False, "f16"), (5000, 96, True, "f16"), (100, 8192, False, "f16")]]
+    cases += [embedding(7, 13, 72), embedding(1000, 333, 768, "bf16", "i32")]
     cases += [softmax(r, c, kind, m) for r, c, kind, m in [
         (1, 1, "f16", 0), (256, 1024, "f16", 0), (1536, 128, "f16", 128), (333, 1000, "f32", 0), (64, 4096, "bf16", 0),
         (7, 31, "f16", 0), (3000, 197, "f16", 0)]]

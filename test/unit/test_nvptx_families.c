@@ -106,6 +106,24 @@ static const char *const GELU_ROWS[] = {
     ROWS(SUM, HALF "%b = math.erf %m : f32\n%c = arith.addf %b, %one : f32\n%f = arith.mulf %m, %half : f32\n"
                    "%e = arith.mulf %f, %c : f32\n")};
 
+/* Rows of a table, whose number |index| computes from %i and the column %c, and their sums. */
+#define TABLE_ROWS(index) \
+  MAPS "module {\nfunc.func @k(%t: memref<9x72xf16>, %n: memref<300xi64>, %d: memref<300xf32>) {\n" \
+       "%s = memref.alloc() : memref<300x72xf32>\n" \
+       "linalg.generic {indexing_maps = [#i, #ij], iterator_types = [\"parallel\", \"parallel\"]} ins(%n : " \
+       "memref<300xi64>) outs(%s : memref<300x72xf32>) {\n^bb0(%i: i64, %o: f32):\n%c = linalg.index 1 : index\n" index \
+       "%v = memref.load %t[%r, %c] : memref<9x72xf16>\n%f = arith.extf %v : f16 to f32\nlinalg.yield %f : f32\n}\n" \
+       FILL("#one", "\"parallel\"", "%d", "memref<300xf32>", "0.0") \
+       "linalg.generic {indexing_maps = [#ij, #i], iterator_types = [\"parallel\", \"reduction\"]} ins(%s : " \
+       "memref<300x72xf32>) outs(%d : memref<300xf32>) {\n^bb0(%l: f32, %o: f32):\n" \
+       "%y = arith.addf %o, %l : f32\nlinalg.yield %y : f32\n}\nreturn\n}\n}\n"
+
+#define LAST "%e = arith.constant 8 : index\n"
+
+static const char OWN_ROWS[] =
+    TABLE_ROWS(LAST "%x = arith.index_cast %i : i64 to index\n%r = arith.minsi %x, %e : index\n");
+static const char ROWS_BY_COLUMN[] = TABLE_ROWS(LAST "%r = arith.minsi %c, %e : index\n");
+
 typedef struct fixture {
   MlirContext context;
   MlirModule module;
@@ -211,6 +229,18 @@ static void test_rows(void **state) {
   close_site(&f);
 }
 
+static void test_rows_of_tables(void **state) {
+  fixture_t f;
+  o3_gpu_kernel_t kernel;
+  (void)state;
+  open_site(&f, OWN_ROWS);
+  assert_ok(o3_fast_kernel_make(&f.site, &kernel));
+  unit_assert_contains(kernel.name, "o3k_f32_rows_72x32__sm70_");
+  check_text(&f, &kernel);
+  o3_gpu_kernel_deinit(&kernel);
+  close_site(&f);
+}
+
 static void test_gelu_is_recognised(void **state) {
   (void)state;
   for (size_t i = 0; i < sizeof(GELU_ROWS) / sizeof(GELU_ROWS[0]); ++i) {
@@ -263,6 +293,7 @@ static void test_refusals(void **state) {
   (void)state;
   check_refused(OUTSIDE_START, 90, "gemm: the sums start at something from outside of the kernel");
   check_refused(ODD_ROWS, 90, "rows: a reduction combines in a way that fast kernels do not have");
+  check_refused(ROWS_BY_COLUMN, 90, "rows: an index is computed in a way that rows do not have");
   check_refused(OUTSIDE_START, 80, "mma: the sums start at something from outside of the kernel");
   check_refused(SOFT_ROWS, 60, "there is no family for this card");
 }
@@ -272,6 +303,7 @@ int main(void) {
                                      cmocka_unit_test(test_product_with_two_values),
                                      cmocka_unit_test(test_image),
                                      cmocka_unit_test(test_rows),
+                                     cmocka_unit_test(test_rows_of_tables),
                                      cmocka_unit_test(test_gelu_is_recognised),
                                      cmocka_unit_test(test_attention_is_below_2_31),
                                      cmocka_unit_test(test_refusals)};

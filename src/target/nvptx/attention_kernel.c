@@ -577,7 +577,9 @@ static void init_barriers(writer_t *w) {
   }
   o3_kt_line(t, "nvvm.fence.mbarrier.init");
   o3_kt_end(t);
-  o3_kt_line(t, "nvvm.barrier0\nnvvm.griddepcontrol wait\nnvvm.griddepcontrol launch_dependents");
+  o3_kt_line(t, "nvvm.barrier0");
+  o3_kt_start_next(t);
+  o3_kt_wait_for_others(t);
 }
 
 static void write_module(o3_kernel_text_t *t, void *context) {

@@ -215,6 +215,23 @@ static const char *refuse_outside(const o3_nest_t *nest, MlirOperation op) {
   return NULL;
 }
 
+/* The number of |op| among the bound ones, or -1. */
+static int bound_number(const o3_body_bound_t *bound, MlirOperation op) {
+  for (int i = 0; bound && i < bound->count; ++i) {
+    if (mlirOperationEqual(bound->ops[i], op)) return i;
+  }
+  return -1;
+}
+
+static bool reads_bound(const o3_body_bound_t *bound, MlirOperation op) {
+  for (intptr_t i = 0; i < mlirOperationGetNumOperands(op); ++i) {
+    MlirOperation def = o3_value_def(mlirOperationGetOperand(op, i));
+    int number = mlirOperationIsNull(def) ? -1 : bound_number(bound, def);
+    if (number >= 0 && !bound->given[number]) return true;
+  }
+  return false;
+}
+
 static const char *refuse_op(const o3_nest_t *nest, MlirOperation op, bool half) {
   const math_row_t *math = find_math(op);
   if (!math && !is_arith(op)) return "its body has an op that fast kernels do not have";
@@ -227,10 +244,11 @@ static const char *refuse_op(const o3_nest_t *nest, MlirOperation op, bool half)
   return why ? why : refuse_outside(nest, op);
 }
 
-const char *o3_body_refuse(const o3_nest_t *nest, bool half) {
+const char *o3_body_refuse(const o3_nest_t *nest, bool half, const o3_body_bound_t *bound) {
   MlirOperation op = mlirBlockGetFirstOperation(nest->body), end = mlirBlockGetTerminator(nest->body);
   for (; !mlirOperationEqual(op, end); op = mlirOperationGetNextInBlock(op)) {
-    const char *why = refuse_op(nest, op, half);
+    if (bound_number(bound, op) >= 0) continue;
+    const char *why = reads_bound(bound, op) ? "its body computes with indices" : refuse_op(nest, op, half);
     if (why) return why;
   }
   if (mlirOperationGetNumOperands(end) != 1) return "it has several results";
@@ -366,20 +384,26 @@ static o3_status_t write_op(scope_t *s, MlirOperation op) {
   return put(s, result, number);
 }
 
-static o3_status_t write_body(scope_t *s, const o3_nest_t *nest, const int *arguments, int *result) {
+static o3_status_t write_body(scope_t *s, const o3_nest_t *nest, const int *arguments,
+                              const o3_body_bound_t *bound, const int *given, int *result) {
   O3_TRY_ALLOC(s->numbers);
   for (int i = 0; i < nest->num_operands; ++i)
     O3_TRY(put(s, mlirBlockGetArgument(nest->body, i), arguments[i]));
   MlirOperation op = mlirBlockGetFirstOperation(nest->body), end = mlirBlockGetTerminator(nest->body);
-  for (; !mlirOperationEqual(op, end); op = mlirOperationGetNextInBlock(op)) O3_TRY(write_op(s, op));
+  for (; !mlirOperationEqual(op, end); op = mlirOperationGetNextInBlock(op)) {
+    int number = bound_number(bound, op);
+    if (number < 0) O3_TRY(write_op(s, op));
+    if (number >= 0 && bound->given[number]) O3_TRY(put(s, mlirOperationGetResult(op, 0), given[number]));
+  }
   return number_of(s, mlirOperationGetOperand(end, 0), result);
 }
 
-o3_status_t o3_body_write(o3_kernel_text_t *t, const o3_nest_t *nest, const int *arguments, int *result) {
+o3_status_t o3_body_write(o3_kernel_text_t *t, const o3_nest_t *nest, const int *arguments,
+                          const o3_body_bound_t *bound, const int *given, int *result) {
   o3_arena_t *scratch = o3_arena_create();
   O3_TRY_ALLOC(scratch);
   scope_t scope = {t, o3_ptr_map_create(scratch)};
-  o3_status_t status = write_body(&scope, nest, arguments, result);
+  o3_status_t status = write_body(&scope, nest, arguments, bound, given, result);
   o3_arena_destroy(scratch);
   return status;
 }

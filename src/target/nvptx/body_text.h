@@ -12,14 +12,22 @@
 #include "target/cpu/nest.h"
 #include "target/nvptx/kernel_text.h"
 
+/* Ops of a body that are left out of it. */
+enum { O3_BODY_MAX_BOUND = 32 };
+typedef struct o3_body_bound {
+  int count;
+  MlirOperation ops[O3_BODY_MAX_BOUND];
+  bool given[O3_BODY_MAX_BOUND]; /* the body's other ops may use the result, which the caller has */
+} o3_body_bound_t;
+
 /* Why the body cannot be written, a static text; NULL when it can. |half|: its results are in half precision.
- */
-const char *o3_body_refuse(const o3_nest_t *nest, bool half);
+ * |bound|: NULL for none. */
+const char *o3_body_refuse(const o3_nest_t *nest, bool half, const o3_body_bound_t *bound);
 
 /* Writes the body for |arguments|, values of the types of its block arguments; gives the value of its only
- * result. */
-o3_status_t o3_body_write(o3_kernel_text_t *t, const o3_nest_t *nest, const int *arguments, int *result)
-    O3_MUST_USE;
+ * result. |bound|: NULL for none; |given|: for each of its ops, the result where it is given. */
+o3_status_t o3_body_write(o3_kernel_text_t *t, const o3_nest_t *nest, const int *arguments,
+                          const o3_body_bound_t *bound, const int *given, int *result) O3_MUST_USE;
 
 /* The combining op of a reduction's body ("arith.addf" ...): the body is op(the result so far, what does not
  * depend on it). NULL when it has another form. Static. */

@@ -10,6 +10,8 @@
  *     %ok = memref.load %f[]                   =>    linalg.generic outs(%f : memref<i1>) { ^(%ok: i1):
  *     cf.assert %ok, "text"                            cf.assert %ok, "text"
  *                                                      linalg.yield %ok }
+ *
+ * Where a kernel of rows makes the flag, the new op is its last one.
  */
 #include "ir/build.h"
 #include "ir/pass.h"
@@ -36,9 +38,9 @@ static bool runs_on_card(MlirModule module, MlirOperation op) {
   return kernel || o3_op_is(op, "linalg.generic");
 }
 
-/* Whether what last touched |flag| before |check|, its own load apart, runs on the card and writes it: as its
- * last operand. */
-static bool is_made_on_card(MlirModule module, MlirOperation check, MlirValue flag) {
+/* What last touched |flag| before |check|, its own load apart, where that runs on the card and writes it, as
+ * its last operand; else null. */
+static MlirOperation maker_on_card(MlirModule module, MlirOperation check, MlirValue flag) {
   MlirOperation load = o3_value_def(mlirOperationGetOperand(check, 0)), maker = {0};
   MlirOperation op = mlirBlockGetFirstOperation(mlirOperationGetBlock(check));
   for (; !mlirOperationEqual(op, load); op = mlirOperationGetNextInBlock(op)) {
@@ -46,11 +48,24 @@ static bool is_made_on_card(MlirModule module, MlirOperation check, MlirValue fl
       if (mlirValueEqual(mlirOperationGetOperand(op, i), flag)) maker = op;
   }
   intptr_t count = mlirOperationIsNull(maker) ? 0 : mlirOperationGetNumOperands(maker);
-  return count && runs_on_card(module, maker) &&
-         mlirValueEqual(mlirOperationGetOperand(maker, count - 1), flag);
+  bool made =
+      count && runs_on_card(module, maker) && mlirValueEqual(mlirOperationGetOperand(maker, count - 1), flag);
+  return made ? maker : (MlirOperation){0};
 }
 
-static void move_check(MlirOperation check, MlirValue flag) {
+/* Where the check's op goes: behind the flag's load, or to the end of the kernel that |maker| calls, with the
+ * flag as the kernel knows it. */
+static o3_builder_t find_place(MlirModule module, MlirOperation maker, MlirOperation load, MlirValue *flag) {
+  MlirOperation kernel =
+      o3_op_is(maker, "func.call") ? o3_cpu_called_kernel(module, maker) : (MlirOperation){0};
+  bool rows = !mlirOperationIsNull(kernel) && o3_str_equal(o3_op_string(kernel, "o3.kernel_kind"), "rows");
+  if (!rows) return o3_builder_after(load);
+  MlirBlock body = o3_func_body(kernel);
+  *flag = mlirBlockGetArgument(body, mlirBlockGetNumArguments(body) - 1);
+  return o3_builder_before(mlirBlockGetTerminator(body));
+}
+
+static void move_check(MlirModule module, MlirOperation check, MlirValue flag, MlirOperation maker) {
   MlirContext context = mlirOperationGetContext(check);
   MlirOperation load = o3_value_def(mlirOperationGetOperand(check, 0));
   MlirType i1 = mlirIntegerTypeGet(context, 1);
@@ -66,7 +81,7 @@ static void move_check(MlirOperation check, MlirValue flag) {
   o3_build0(&inner, "linalg.yield", O3_VALUES(value));
   MlirRegion region = mlirRegionCreate();
   mlirRegionAppendOwnedBlock(region, body);
-  b = o3_builder_after(load);
+  b = find_place(module, maker, load, &flag);
   const o3_op_spec_t spec = {
       .name = "linalg.generic",
       .num_operands = 1,
@@ -88,7 +103,8 @@ o3_status_t o3_nvptx_checks(o3_pass_env_t *env, MlirModule module) {
   while (!mlirOperationIsNull(op)) {
     MlirOperation next = mlirOperationGetNextInBlock(op);
     MlirValue flag = o3_op_is(op, "cf.assert") ? flag_of(op) : (MlirValue){0};
-    if (!mlirValueIsNull(flag) && is_made_on_card(module, op, flag)) move_check(op, flag);
+    MlirOperation maker = mlirValueIsNull(flag) ? (MlirOperation){0} : maker_on_card(module, op, flag);
+    if (!mlirOperationIsNull(maker)) move_check(module, op, flag, maker);
     op = next;
   }
   return NULL;

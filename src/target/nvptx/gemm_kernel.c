@@ -420,9 +420,10 @@ static void body(o3_gemm_writer_t *w) {
     w->rank = o3_kt_op_const(t, "remui", w->block, w->s->split);
     w->block = o3_kt_op_const(t, "divui", w->block, w->s->split);
   }
+  o3_kt_start_next(t);
   init_barriers(w);
   load_early(w);
-  o3_kt_line(t, "nvvm.griddepcontrol wait\nnvvm.griddepcontrol launch_dependents");
+  o3_kt_wait_for_others(t);
   int group = o3_kt_uniform(t, o3_kt_op_const(t, "shrui", w->thread, 7));
   o3_kt_if(t, o3_kt_cmp_const(t, "eq", group, 0));
   if (moves_registers)

@@ -367,7 +367,7 @@ static const char *read_side(reader_t *r, MlirOperation op, bool before) {
   }
   if (!why) why = read_result(r, s);
   add_written(r, s->nest, number);
-  if (!why) why = o3_body_refuse(s->nest, ends_in_half(r));
+  if (!why) why = o3_body_refuse(s->nest, ends_in_half(r), NULL);
   ++*(before ? &r->num_before : &r->num_after);
   return why;
 }
@@ -443,7 +443,7 @@ static int write_side(reader_t *r, o3_kernel_text_t *t, const side_t *s, const i
       arguments[i] = values[s->operands[i]];
     }
   }
-  if (!r->status) r->status = o3_body_write(t, s->nest, arguments, &result);
+  if (!r->status) r->status = o3_body_write(t, s->nest, arguments, NULL, NULL, &result);
   return result;
 }
 

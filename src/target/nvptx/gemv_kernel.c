@@ -286,7 +286,10 @@ static void write_kernel(writer_t *w) {
   w->shared = o3_kt_value(t, "llvm.mlir.addressof @o3_shared : !llvm.ptr<3>");
   place_block(w);
   place_columns(w);
-  if (w->kernel->overlaps) o3_kt_line(t, "nvvm.griddepcontrol wait\nnvvm.griddepcontrol launch_dependents");
+  if (w->kernel->overlaps) {
+    o3_kt_start_next(t);
+    o3_kt_wait_for_others(t);
+  }
   int zero = o3_kt_value(t, "arith.constant 0.0 : f32");
   for (int i = 0; i < count_sums(w); ++i) w->sums[i] = (o3_kt_carried_t){.init = zero, .type = "f32"};
   if (w->g->b_by_rows)

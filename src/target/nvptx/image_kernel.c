@@ -216,7 +216,10 @@ static void write_module(o3_kernel_text_t *t, void *context) {
   w->t = t;
   o3_kt_begin_module(t);
   o3_kt_begin_kernel(t, w->kernel, 1);
-  if (w->kernel->overlaps) o3_kt_line(t, "nvvm.griddepcontrol wait\nnvvm.griddepcontrol launch_dependents");
+  if (w->kernel->overlaps) {
+    o3_kt_start_next(t);
+    o3_kt_wait_for_others(t);
+  }
   int index = o3_kt_op(t, "addi", o3_kt_op_const(t, "muli", o3_kt_block(t), THREADS), o3_kt_thread(t));
   bool ragged = threads % THREADS != 0;
   if (ragged) o3_kt_if(t, o3_kt_cmp_const(t, "ult", index, threads));

@@ -199,6 +199,10 @@ void o3_kt_tensor_load(o3_kernel_text_t *t, int shared, const char *map, int bar
   o3_strbuf_puts(&t->out, ": !llvm.ptr<7>, !llvm.ptr\n");
 }
 
+void o3_kt_start_next(o3_kernel_text_t *t) { o3_kt_line(t, "nvvm.griddepcontrol launch_dependents"); }
+
+void o3_kt_wait_for_others(o3_kernel_text_t *t) { o3_kt_line(t, "nvvm.griddepcontrol wait"); }
+
 void o3_kt_prefetch_map(o3_kernel_text_t *t, int map) {
   o3_kt_line(
       t, "llvm.inline_asm has_side_effects \"prefetch.tensormap [$0];\", \"l\" %%map%d : (!llvm.ptr) -> ()",

@@ -81,6 +81,12 @@ void o3_kt_barrier(o3_kernel_text_t *t, int id, int threads);
 /* Counts as having come to it, and goes on. */
 void o3_kt_barrier_arrive(o3_kernel_text_t *t, int id, int threads);
 
+/* ---- Kernels of a stream that overlap (o3_gpu_kernel_t.overlaps, sm_90) ---- */
+/* Lets the next kernel start, which waits by itself: what every kernel does first. */
+void o3_kt_start_next(o3_kernel_text_t *t);
+/* Waits until all kernels before this one have ended: before it, only what no kernel writes may be read. */
+void o3_kt_wait_for_others(o3_kernel_text_t *t);
+
 /* ---- Tensor copies (sm_90): |coordinates| innermost first ---- */
 void o3_kt_tensor_load(o3_kernel_text_t *t, int shared, const char *map, int barrier, int rank,
                        const int *coordinates);

@@ -33,32 +33,46 @@ static const char *type_of(const o3_row_value_t *value) { return o3_gpu_element_
 
 /* ---- Bodies ---- */
 
+/* Those of a body's function: its operands, then what it reads of tables. */
+enum { MAX_PARAMETERS = O3_ROW_MAX_OPERANDS + O3_ROW_MAX_GATHERS };
+
+static int parameter_types(const writer_t *w, const o3_row_op_t *op, const char *types[MAX_PARAMETERS]) {
+  int count = 0;
+  for (int i = 0; i < op->num_operands; ++i) {
+    int value = op->operands[i].value;
+    types[count++] = value == O3_ROW_INDEX ? "i64" : type_of(&w->p->values[value]);
+  }
+  for (int i = 0; i < op->gathers.count; ++i) types[count++] = type_of(&w->p->values[op->tables[i]]);
+  return count;
+}
+
 static void write_function(writer_t *w, int index) {
   o3_kernel_text_t *t = w->t;
   const o3_row_op_t *op = &w->p->ops[index];
   const o3_row_value_t *out = &w->p->values[op->operands[op->num_operands - 1].value];
-  int arguments[O3_ROW_MAX_OPERANDS], result = 0;
+  const char *types[MAX_PARAMETERS];
+  int arguments[MAX_PARAMETERS], given[O3_BODY_MAX_BOUND], result = 0, count = parameter_types(w, op, types);
   o3_strbuf_printf(&t->out, "llvm.func internal @%s_op%d(", w->kernel->name, index);
-  for (int i = 0; i < op->num_operands; ++i) {
+  for (int i = 0; i < count; ++i) {
     arguments[i] = o3_kt_name(t);
-    o3_strbuf_printf(&t->out, "%s%%v%d: %s", i ? ", " : "", arguments[i],
-                     type_of(&w->p->values[op->operands[i].value]));
+    o3_strbuf_printf(&t->out, "%s%%v%d: %s", i ? ", " : "", arguments[i], types[i]);
   }
   o3_kt_line(t, ") -> %s attributes {always_inline} {", type_of(out));
-  if (!w->status) w->status = o3_body_write(t, op->nest, arguments, &result);
+  for (int i = 0, load = 0; i < op->gathers.bound.count; ++i)
+    given[i] = op->gathers.bound.given[i] ? arguments[op->num_operands + load++] : -1;
+  if (!w->status) w->status = o3_body_write(t, op->nest, arguments, &op->gathers.bound, given, &result);
   o3_kt_line(t, "llvm.return %%v%d : %s\n}", result, type_of(out));
 }
 
 static int call(writer_t *w, int index, const int *arguments) {
   o3_kernel_text_t *t = w->t;
   const o3_row_op_t *op = &w->p->ops[index];
-  int result = o3_kt_name(t);
+  const char *types[MAX_PARAMETERS];
+  int result = o3_kt_name(t), count = parameter_types(w, op, types);
   o3_strbuf_printf(&t->out, "%%v%d = llvm.call @%s_op%d(", result, w->kernel->name, index);
-  for (int i = 0; i < op->num_operands; ++i)
-    o3_strbuf_printf(&t->out, "%s%%v%d", i ? ", " : "", arguments[i]);
+  for (int i = 0; i < count; ++i) o3_strbuf_printf(&t->out, "%s%%v%d", i ? ", " : "", arguments[i]);
   o3_strbuf_puts(&t->out, ") : (");
-  for (int i = 0; i < op->num_operands; ++i)
-    o3_strbuf_printf(&t->out, "%s%s", i ? ", " : "", type_of(&w->p->values[op->operands[i].value]));
+  for (int i = 0; i < count; ++i) o3_strbuf_printf(&t->out, "%s%s", i ? ", " : "", types[i]);
   o3_kt_line(t, ") -> %s", type_of(&w->p->values[op->operands[op->num_operands - 1].value]));
   return result;
 }
@@ -81,11 +95,14 @@ static int row_offset(writer_t *w, const int64_t *steps) {
   return offset;
 }
 
-static int argument_pointer(writer_t *w, const o3_row_value_t *value, int index) {
+static int element_pointer(writer_t *w, int argument, int index, const char *type) {
   o3_kernel_text_t *t = w->t;
-  int base =
-      o3_kt_value(t, "llvm.getelementptr %%arg%d[0] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i8", value->argument);
-  return o3_kt_global(t, base, index, type_of(value));
+  int base = o3_kt_value(t, "llvm.getelementptr %%arg%d[0] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i8", argument);
+  return o3_kt_global(t, base, index, type);
+}
+
+static int argument_pointer(writer_t *w, const o3_row_value_t *value, int index) {
+  return element_pointer(w, value->argument, index, type_of(value));
 }
 
 static int alignment(const writer_t *w, const o3_row_value_t *value) {
@@ -111,21 +128,39 @@ static int load_vector(writer_t *w, const o3_row_value_t *value, int offset, int
   return result;
 }
 
-/* The elements of an argument that this thread needs: all, or the row's only one. */
-static void load_argument(writer_t *w, const o3_row_operand_t *operand, int *elements) {
+/* Those of a row that this thread has, from |offset| on. */
+static void load_row(writer_t *w, const o3_row_value_t *value, int offset, int *elements) {
   o3_kernel_text_t *t = w->t;
-  const o3_row_value_t *value = &w->p->values[operand->value];
-  int offset = row_offset(w, operand->steps), vectors[64];
-  if (!o3_row_varies(w->p, operand)) {
-    int at = argument_pointer(w, value, offset);
-    elements[0] = o3_kt_value(t, "llvm.load %%v%d : !llvm.ptr<1> -> %s", at, type_of(value));
-    return;
-  }
+  int vectors[64];
   for (int c = 0; c < w->p->chunks; ++c) vectors[c] = load_vector(w, value, offset, c);
   for (int i = 0; i < w->count; ++i)
     elements[i] =
         o3_kt_value(t, "vector.extract %%v%d[%d] : %s from vector<%dx%s>", vectors[i / w->p->vector],
                     i % w->p->vector, type_of(value), w->p->vector, type_of(value));
+}
+
+/* The elements of an argument that this thread needs: all, or the row's only one. */
+static void load_argument(writer_t *w, const o3_row_operand_t *operand, int *elements) {
+  o3_kernel_text_t *t = w->t;
+  const o3_row_value_t *value = &w->p->values[operand->value];
+  int offset = row_offset(w, operand->steps);
+  if (!o3_row_varies(w->p, operand)) {
+    int at = argument_pointer(w, value, offset);
+    elements[0] = o3_kt_value(t, "llvm.load %%v%d : !llvm.ptr<1> -> %s", at, type_of(value));
+    return;
+  }
+  load_row(w, value, offset, elements);
+}
+
+/* An integer of the row that makes an index, as i64. */
+static int load_index(writer_t *w, const o3_nest_operand_t *from, const o3_row_operand_t *operand) {
+  o3_kernel_text_t *t = w->t;
+  int bits = o3_type_bits(o3_type_element(mlirValueGetType(from->value)));
+  const char *type = bits == 64 ? "i64" : "i32";
+  int at = element_pointer(w, operand->argument, row_offset(w, operand->steps), type);
+  int number =
+      o3_kt_value(t, "llvm.load %%v%d {alignment = %d : i64} : !llvm.ptr<1> -> %s", at, bits / 8, type);
+  return bits == 64 ? number : o3_kt_value(t, "arith.extsi %%v%d : i32 to i64", number);
 }
 
 static void store_vector(writer_t *w, const o3_row_value_t *value, int offset, int chunk,
@@ -201,10 +236,29 @@ static void load_operand(writer_t *w, const o3_row_operand_t *operand, o3_arena_
   w->registers[operand->value] = loaded;
 }
 
+/* The rows of tables that the op reads, behind its operands; and the integers that tell which. */
+static void get_tables(writer_t *w, const o3_row_op_t *op, const int **elements, int *integers,
+                       o3_arena_t *arena) {
+  o3_kernel_text_t *t = w->t;
+  int rows[O3_ROW_MAX_GATHERS];
+  for (int k = 0; k < op->num_operands; ++k)
+    if (op->operands[k].value == O3_ROW_INDEX)
+      integers[k] = load_index(w, &op->nest->operands[k], &op->operands[k]);
+  o3_row_gathers_write(t, &op->gathers, integers, rows);
+  for (int i = 0; i < op->gathers.count; ++i) {
+    int *loaded = O3_ARENA_ARRAY(arena, int, (size_t)w->count);
+    t->out.failed |= !loaded;
+    if (!loaded) return;
+    load_row(w, &w->p->values[op->tables[i]], o3_kt_op_const(t, "muli", rows[i], w->p->columns), loaded);
+    elements[op->num_operands + i] = loaded;
+  }
+}
+
 /* The registers of each operand; arguments that no op has written are loaded once. */
 static void get_operands(writer_t *w, const o3_row_op_t *op, const int **elements, o3_arena_t *arena) {
   for (int k = 0; k < op->num_operands; ++k) {
     const o3_row_operand_t *operand = &op->operands[k];
+    if (operand->value == O3_ROW_INDEX) continue;
     elements[k] = operand->used ? w->registers[operand->value] : NULL;
     if (!operand->used || elements[k]) continue;
     load_operand(w, operand, arena);
@@ -215,6 +269,7 @@ static void get_operands(writer_t *w, const o3_row_op_t *op, const int **element
 static void arguments_of(writer_t *w, const o3_row_op_t *op, const int **elements, int i, int *arguments) {
   for (int k = 0; k < op->num_operands; ++k) {
     const o3_row_operand_t *operand = &op->operands[k];
+    if (operand->value == O3_ROW_INDEX) continue;
     const o3_row_value_t *value = &w->p->values[operand->value];
     if (elements[k]) {
       arguments[k] = elements[k][o3_row_varies(w->p, operand) ? i : 0];
@@ -222,6 +277,7 @@ static void arguments_of(writer_t *w, const o3_row_op_t *op, const int **element
       arguments[k] = o3_kt_value(w->t, "arith.constant 0.0 : %s", type_of(value));
     }
   }
+  for (int k = op->num_operands; k < op->num_operands + op->gathers.count; ++k) arguments[k] = elements[k][i];
 }
 
 static int reduce(writer_t *w, int index, const int **elements) {
@@ -242,11 +298,12 @@ static int reduce(writer_t *w, int index, const int **elements) {
 
 static void write_op(writer_t *w, int index, o3_arena_t *arena) {
   const o3_row_op_t *op = &w->p->ops[index];
-  const int *elements[O3_ROW_MAX_OPERANDS];
-  int arguments[O3_ROW_MAX_OPERANDS];
+  const int *elements[MAX_PARAMETERS];
+  int arguments[MAX_PARAMETERS];
   bool each = op->whole && !op->combiner;
   int *results = O3_ARENA_ARRAY(arena, int, (size_t)w->count);
   get_operands(w, op, elements, arena);
+  if (op->gathers.count) get_tables(w, op, elements, arguments, arena);
   w->t->out.failed |= !results;
   if (w->t->out.failed) return;
   if (op->combiner) results[0] = reduce(w, index, elements);
@@ -279,8 +336,8 @@ static void load_early(writer_t *w, o3_arena_t *arena) {
   for (int i = 0; i < p->num_ops && p->few; ++i) {
     for (int k = 0; k < p->ops[i].num_operands; ++k) {
       const o3_row_operand_t *operand = &p->ops[i].operands[k];
-      bool early = operand->used && !w->registers[operand->value] && o3_row_varies(p, operand) &&
-                   !o3_row_differs(p, operand) &&
+      bool early = operand->value != O3_ROW_INDEX && operand->used && !w->registers[operand->value] &&
+                   o3_row_varies(p, operand) && !o3_row_differs(p, operand) &&
                    o3_kernel_site_is_constant(w->site, p->values[operand->value].argument);
       if (early) load_operand(w, operand, arena);
     }
@@ -300,6 +357,7 @@ static void write_kernel(writer_t *w, o3_arena_t *arena) {
   o3_kernel_text_t *t = w->t;
   int per_block = w->kernel->block / w->p->threads;
   w->shared = o3_kt_value(t, "llvm.mlir.addressof @o3_shared : !llvm.ptr<3>");
+  if (w->kernel->overlaps) o3_kt_start_next(t);
   w->thread = o3_kt_thread(t);
   w->row = o3_kt_block(t);
   w->lane = w->thread;
@@ -311,7 +369,7 @@ static void write_kernel(writer_t *w, o3_arena_t *arena) {
   memset(w->registers, 0, sizeof(w->registers));
   init_columns(w, arena);
   load_early(w, arena);
-  if (w->kernel->overlaps) o3_kt_line(t, "nvvm.griddepcontrol wait\nnvvm.griddepcontrol launch_dependents");
+  if (w->kernel->overlaps) o3_kt_wait_for_others(t);
   bool ragged = w->p->rows % per_block != 0;
   if (ragged) o3_kt_if(t, o3_kt_cmp_const(t, "slt", w->row, w->p->rows));
   write_row(w, arena);

@@ -102,9 +102,27 @@ static bool is_used(const o3_nest_t *nest, int operand) {
   return !mlirOpOperandIsNull(mlirValueGetFirstUse(mlirBlockGetArgument(nest->body, operand)));
 }
 
+/* Integers of an op that reads tables: the body makes nothing but indices of them, which see. */
+static const char *read_index(const o3_kernel_site_t *site, const o3_row_plan_t *p,
+                              const o3_nest_operand_t *from, const o3_nest_t *nest,
+                              o3_row_operand_t *operand) {
+  operand->value = O3_ROW_INDEX;
+  operand->argument = o3_kernel_site_argument(site, from->value);
+  const char *why = read_steps(p, nest, from, operand);
+  if (why) return why;
+  if (operand->argument < 0) return "it reads what nothing wrote";
+  return o3_row_varies(p, operand) ? "an index is another for each column" : NULL;
+}
+
+static bool is_integer(const o3_nest_operand_t *operand) {
+  MlirType type = o3_type_element(mlirValueGetType(operand->value));
+  return mlirTypeIsAInteger(type) && (o3_type_bits(type) == 64 || o3_type_bits(type) == 32);
+}
+
 static const char *read_operand(const o3_kernel_site_t *site, o3_row_plan_t *p, o3_row_op_t *op, int index) {
   o3_row_operand_t *operand = &op->operands[index];
   const o3_nest_operand_t *from = &op->nest->operands[index];
+  if (op->gathers.count && is_integer(from)) return read_index(site, p, from, op->nest, operand);
   const char *why = find_value(site, p, from->value, &operand->value);
   if (!why) why = read_steps(p, op->nest, from, operand);
   if (why) return why;
@@ -129,23 +147,39 @@ static const char *check_result(const o3_row_plan_t *p, const o3_row_op_t *op) {
   return NULL;
 }
 
+/* Rows of a table are as long as those of the kernel. */
+static const char *read_tables(const o3_kernel_site_t *site, o3_row_plan_t *p, o3_row_op_t *op) {
+  const char *why = o3_row_gathers_find(op->nest, p->rank - 1, &op->gathers);
+  if (!why && op->gathers.count && (p->column_dims != 1 || !op->whole || op->combiner))
+    why = "rows of a table are not read element by element";
+  for (int i = 0; i < op->gathers.count && !why; ++i) {
+    MlirValue table = mlirOperationGetOperand(op->gathers.loads[i], 0);
+    MlirType type = mlirValueGetType(table);
+    int64_t rows = o3_type_dim(type, 0);
+    why = find_value(site, p, table, &op->tables[i]);
+    if (why) break;
+    const o3_row_value_t *value = &p->values[op->tables[i]];
+    bool fits = o3_type_dim(type, 1) == p->columns && rows > 0 && rows <= INT32_MAX / p->columns;
+    if (!fits || value->argument < 0 || value->written) why = "a table has other rows, or is written here";
+  }
+  return why;
+}
+
 static const char *read_operands(const o3_kernel_site_t *site, o3_row_plan_t *p, o3_row_op_t *op) {
   const o3_nest_t *nest = op->nest;
   if (nest->num_operands > O3_ROW_MAX_OPERANDS || nest->num_operands != nest->num_inputs + 1)
     return "an op has too many operands";
   op->num_operands = nest->num_operands;
-  for (int i = 0; i < op->num_operands; ++i) {
-    const char *why = read_operand(site, p, op, i);
-    if (why) return why;
-  }
-  const char *why = check_result(p, op);
+  const char *why = read_tables(site, p, op);
+  for (int i = 0; i < op->num_operands && !why; ++i) why = read_operand(site, p, op, i);
+  if (!why) why = check_result(p, op);
   if (why) return why;
   const o3_row_operand_t *out = &op->operands[op->num_operands - 1];
   o3_row_value_t *value = &p->values[out->value];
   value->written = true;
   value->whole = op->whole && !op->combiner;
   memcpy(value->steps, out->steps, sizeof(value->steps));
-  return o3_body_refuse(nest, value->element != O3_GPU_F32);
+  return o3_body_refuse(nest, value->element != O3_GPU_F32, &op->gathers.bound);
 }
 
 static const char *read_ops(const o3_kernel_site_t *site, o3_row_plan_t *p) {
@@ -163,6 +197,7 @@ static const char *read_ops(const o3_kernel_site_t *site, o3_row_plan_t *p) {
 
 /* A vector is one piece of what differs from row to row; what is the same for all may be several. */
 static void limit_vector(o3_row_plan_t *p, const o3_row_operand_t *operand) {
+  if (operand->value == O3_ROW_INDEX) return;
   const o3_row_value_t *value = &p->values[operand->value];
   if (value->argument < 0 || !o3_row_varies(p, operand)) return;
   int bytes = o3_gpu_element_info(value->element)->bytes;

@@ -3,13 +3,15 @@
 #define O3_TARGET_NVPTX_ROW_PLAN_H
 
 #include "target/cpu/nest.h"
+#include "target/nvptx/row_gather.h"
 #include "target/nvptx/row_kernel.h"
 
-enum { O3_ROW_MAX_OPS = 24, O3_ROW_MAX_OPERANDS = 8 };
+enum { O3_ROW_MAX_OPS = 24, O3_ROW_MAX_OPERANDS = 8, O3_ROW_INDEX = -1 };
 
 /* A buffer as an op sees it. */
 typedef struct o3_row_operand {
-  int value;                     /* index into the plan's values */
+  int value;                     /* index into the plan's values; O3_ROW_INDEX: integers that make indices */
+  int argument;                  /* of those */
   int64_t steps[O3_IR_MAX_RANK]; /* elements, for each dimension of the plan */
   bool used;                     /* the body reads it */
 } o3_row_operand_t;
@@ -20,6 +22,8 @@ typedef struct o3_row_op {
   const char *combiner; /* of a reduction, else NULL */
   int num_operands;     /* the last is the result */
   o3_row_operand_t operands[O3_ROW_MAX_OPERANDS];
+  o3_row_gathers_t gathers;
+  int tables[O3_ROW_MAX_GATHERS]; /* values that these read */
 } o3_row_op_t;
 
 /* A buffer: an argument, or the kernel's own, which is registers only. */

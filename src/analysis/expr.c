@@ -112,24 +112,42 @@ static void collect_terms(MlirAffineExpr expr, int64_t sign, sum_t *sum) {
                      __builtin_add_overflow(sum->constant, constant, &sum->constant);
   } else {
     product_t product = factorize(expr);
-    int64_t factor;
+    int64_t factor = 0;
     sum->too_long |= product.too_long || __builtin_mul_overflow(product.constant, sign, &factor);
+    bool is_sum = product.count == 1 && mlirAffineExprIsAAdd(product.factors[0]);
     product.constant = 1;
-    if (!sum->too_long) add_term(sum, multiply_out(mlirAffineExprGetContext(expr), &product), factor);
+    if (sum->too_long) return;
+    if (is_sum) { /* (s0 - 1) * 2 + 2 is s0 * 2 */
+      collect_terms(product.factors[0], factor, sum);
+      return;
+    }
+    add_term(sum, multiply_out(mlirAffineExprGetContext(expr), &product), factor);
   }
 }
 
+static int64_t greatest_common_divisor(int64_t a, int64_t b) {
+  while (b) {
+    int64_t rest = a % b;
+    a = b;
+    b = rest;
+  }
+  return a < 0 ? -a : a;
+}
+
+/* What all terms are multiples of stands before the sum, so that s0 * 16 + 16 and (s0 * 8 + 8) * 2 are one
+ * expression, and products cancel it. */
 static MlirAffineExpr add_up(MlirContext context, const sum_t *sum) {
-  MlirAffineExpr total = o3_expr_const(context, 0);
-  bool empty = true;
+  MlirAffineExpr total = {0};
+  int64_t common = sum->constant;
+  for (int i = 0; i < sum->count; ++i) common = greatest_common_divisor(common, sum->factors[i]);
   for (int i = 0; i < sum->count; ++i) {
     if (sum->factors[i] == 0) continue;
-    MlirAffineExpr term = o3_expr_mul(sum->terms[i], o3_expr_const(context, sum->factors[i]));
-    total = empty ? term : mlirAffineAddExprGet(total, term);
-    empty = false;
+    MlirAffineExpr term = o3_expr_mul(sum->terms[i], o3_expr_const(context, sum->factors[i] / common));
+    total = total.ptr ? mlirAffineAddExprGet(total, term) : term;
   }
-  if (empty) return o3_expr_const(context, sum->constant);
-  return sum->constant ? mlirAffineAddExprGet(total, o3_expr_const(context, sum->constant)) : total;
+  if (!total.ptr) return o3_expr_const(context, sum->constant);
+  if (sum->constant) total = mlirAffineAddExprGet(total, o3_expr_const(context, sum->constant / common));
+  return o3_expr_mul(total, o3_expr_const(context, common));
 }
 
 static MlirAffineExpr sum_of(MlirAffineExpr a, MlirAffineExpr b, int64_t sign) {
@@ -145,15 +163,6 @@ MlirAffineExpr o3_expr_add(MlirAffineExpr a, MlirAffineExpr b) { return sum_of(a
 MlirAffineExpr o3_expr_sub(MlirAffineExpr a, MlirAffineExpr b) { return sum_of(a, b, -1); }
 
 /* ---- Quotients ---- */
-
-static int64_t greatest_common_divisor(int64_t a, int64_t b) {
-  while (b) {
-    int64_t rest = a % b;
-    a = b;
-    b = rest;
-  }
-  return a < 0 ? -a : a;
-}
 
 /* Removes from both what stands in both. */
 static void cancel(product_t *a, product_t *b) {

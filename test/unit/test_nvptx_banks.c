@@ -176,7 +176,8 @@ static void test_attention_on_warps(void **state) {
     int width, value_width;
     o3_attention_warps_t warps;
   } CASES[] = {{"ampere", 64, 64, {4, 32, 64, 1, 2, 1, 1}},  {"ampere", 128, 128, {4, 16, 64, 1, 2, 1, 1}},
-               {"ampere", 72, 24, {2, 16, 32, 2, 3, 1, 1}},  {"turing", 96, 96, {4, 16, 64, 1, 1, 1, 1}},
+               {"ampere", 72, 24, {2, 16, 32, 2, 3, 1, 1}},  {"volta", 64, 64, {4, 32, 32, 1, 1, 1, 1}},
+               {"volta", 128, 40, {4, 16, 64, 1, 1, 1, 1}},  {"turing", 96, 96, {4, 16, 64, 1, 1, 1, 1}},
                {"turing", 32, 256, {4, 16, 16, 1, 1, 1, 1}}, {"hopper", 128, 128, {1, 16, 32, 4, 2, 4, 1}},
                {"hopper", 80, 80, {2, 32, 16, 2, 4, 8, 1}}};
   (void)state;
@@ -190,10 +191,30 @@ static void test_attention_on_warps(void **state) {
   }
 }
 
+/* What is chosen fits, whatever the card and the sizes. */
+static void test_attention_schedules(void **state) {
+  static const char *const CARDS[] = {"turing", "sm_86", "blackwell"};
+  static const int ROWS[] = {1, 40, 300}, WIDTHS[] = {64, 256};
+  (void)state;
+  for (int i = 0; i < 3 * 3 * 2; ++i) {
+    const o3_gpu_t *gpu = o3_gpu_find(CARDS[i / 6]);
+    o3_gpu_kernel_t kernel;
+    o3_gpu_attention_t a = attention(WIDTHS[i % 2], WIDTHS[i % 2], O3_GPU_F16, false);
+    a.rows = ROWS[i / 2 % 3];
+    const o3_attention_warps_t warps = o3_gpu_attention_mma_schedule(&a, gpu);
+    assert_null(o3_gpu_attention_mma_refuse(&a, gpu));
+    assert_ok(o3_gpu_attention_mma_build(&a, &warps, gpu, &kernel));
+    assert_true(kernel.shared_bytes <= gpu->shared_per_block && kernel.cluster <= gpu->cluster);
+    assert_true(check_kernel(&kernel) > 0);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_conflicts_are_found),
-                                     cmocka_unit_test(test_products), cmocka_unit_test(test_few_rows),
+                                     cmocka_unit_test(test_products),
+                                     cmocka_unit_test(test_few_rows),
                                      cmocka_unit_test(test_attention),
-                                     cmocka_unit_test(test_attention_on_warps)};
+                                     cmocka_unit_test(test_attention_on_warps),
+                                     cmocka_unit_test(test_attention_schedules)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

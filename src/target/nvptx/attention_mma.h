@@ -1,4 +1,4 @@
-/* Attention on warps (7.5 and up): what attention_kernel.h describes, with mma.sync, for cards without
+/* Attention on warps (7.0 and up): what attention_kernel.h describes, with mma.sync, for cards without
  * warpgroup products, for rows that start anywhere, and for few rows and many columns. Buffers are numbered
  * as there; all arguments are pointers.
  *

@@ -7,7 +7,7 @@ static MlirStringRef string_at(MlirAttribute list, intptr_t index) {
   return mlirStringAttrGetValue(mlirArrayAttrGetElement(list, index));
 }
 
-/* How the node's convolution is computed, where the layout pass has chosen between several ways. */
+/* How the node's product is computed, where passes of the rewrite stage have chosen between several ways. */
 static void explain_choice(o3_strbuf_t *text, MlirAttribute choices, MlirStringRef node) {
   intptr_t count = mlirAttributeIsNull(choices) ? 0 : mlirArrayAttrGetNumElements(choices);
   for (intptr_t i = 0; i < count; ++i) {

@@ -64,6 +64,9 @@ typedef struct o3_kernel_support {
   /* |op| makes the product's first input from another value, with a border: the kernel reads that one.
    * |gpu|: the machine's, which is NULL on CPUs. NULL: a target that has no such kernels. */
   const char *(*refuse_padding)(const struct o3_gpu *gpu, MlirOperation product, MlirOperation op);
+  /* Products of 8-bit floats of one format, E4M3FN or E5M2, with so many columns and so long sums, B by
+   * columns. |gpu|: the machine's. NULL: a target that has no such kernels. */
+  const char *(*refuse_float8)(const struct o3_gpu *gpu, int64_t columns, int64_t depth);
   /* The ops of two products' kernels, in order, of which the second reads the first's result, which nothing
    * else does, through a border: whether one kernel is right and faster on the machine. NULL: a target that
    * has no such kernels. */

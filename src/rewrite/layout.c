@@ -46,10 +46,7 @@ static o3_status_t record_choices(const o3_layout_t *self, MlirModule module) {
   MlirAttribute *list = O3_ARENA_ARRAY(self->env->arena, MlirAttribute, (size_t)count + 1);
   O3_TRY_ALLOC(list);
   for (intptr_t i = 0; i < count; ++i) list[i].ptr = self->choices.items[i];
-  if (count)
-    o3_op_attr_set(mlirModuleGetOperation(module), "o3.choices",
-                   mlirArrayAttrGet(self->context, count, list));
-  return NULL;
+  return o3_choices_append(self->env->arena, module, count, list);
 }
 
 o3_status_t o3_rewrite_layout(o3_pass_env_t *env, MlirModule module) {

@@ -10,6 +10,9 @@ o3_status_t o3_rewrite_simplify(o3_pass_env_t *env, MlirModule module) O3_MUST_U
 /* Moves factors and sums per output channel into the weights and bias of the convolution before them. */
 o3_status_t o3_rewrite_absorb_affine(o3_pass_env_t *env, MlirModule module) O3_MUST_USE;
 
+/* On cards: products of dequantised 8-bit floats multiply these, and scale what comes out. */
+o3_status_t o3_rewrite_float8_products(o3_pass_env_t *env, MlirModule module) O3_MUST_USE;
+
 /* Leaves out channels that no result depends on and channels that hold one number, whatever the inputs are.
  */
 o3_status_t o3_rewrite_dead_channels(o3_pass_env_t *env, MlirModule module) O3_MUST_USE;

@@ -31,6 +31,27 @@ static o3_status_t collect(MlirOperation op, void *ops) {
 
 o3_status_t o3_collect_ops(MlirOperation root, o3_ptr_vec_t *ops) { return o3_walk(root, collect, ops); }
 
+o3_status_t o3_choices_append(o3_arena_t *arena, MlirModule module, intptr_t count,
+                              const MlirAttribute *list) {
+  MlirOperation root = mlirModuleGetOperation(module);
+  MlirAttribute old = o3_op_attr(root, "o3.choices");
+  intptr_t known = mlirAttributeIsNull(old) ? 0 : mlirArrayAttrGetNumElements(old);
+  MlirAttribute *all = O3_ARENA_ARRAY(arena, MlirAttribute, (size_t)(known + count) + 1);
+  O3_TRY_ALLOC(all);
+  for (intptr_t i = 0; i < known; ++i) all[i] = mlirArrayAttrGetElement(old, i);
+  for (intptr_t i = 0; i < count; ++i) all[known + i] = list[i];
+  if (count)
+    o3_op_attr_set(root, "o3.choices", mlirArrayAttrGet(mlirModuleGetContext(module), known + count, all));
+  return NULL;
+}
+
+o3_status_t o3_choice_note(o3_arena_t *arena, MlirModule module, MlirOperation op, const char *text) {
+  MlirContext context = mlirModuleGetContext(module);
+  MlirAttribute pair[2] = {mlirStringAttrGet(context, o3_op_label(op)), o3_attr_string(context, text)};
+  MlirAttribute both = mlirArrayAttrGet(context, 2, pair);
+  return o3_choices_append(arena, module, 1, &both);
+}
+
 void o3_op_replace(MlirOperation op, int count, const MlirValue *values) {
   for (int i = 0; i < count; ++i) mlirValueReplaceAllUsesOfWith(mlirOperationGetResult(op, i), values[i]);
   mlirOperationDestroy(op);

@@ -21,6 +21,14 @@ o3_status_t o3_collect_ops(MlirOperation root, o3_ptr_vec_t *ops) O3_MUST_USE;
 o3_status_t o3_main_build(o3_arena_t *arena, MlirModule module, MlirBlock block, int count,
                           const MlirValue *results) O3_MUST_USE;
 
+/* Notes how the product of node |op| is computed and why, for o3c --explain: in the module's o3.choices. */
+o3_status_t o3_choice_note(o3_arena_t *arena, MlirModule module, MlirOperation op, const char *text)
+    O3_MUST_USE;
+
+/* Appends the pairs [node, text] of |list| to them. */
+o3_status_t o3_choices_append(o3_arena_t *arena, MlirModule module, intptr_t count, const MlirAttribute *list)
+    O3_MUST_USE;
+
 /* Replaces all results of |op| by |values| and erases it. */
 void o3_op_replace(MlirOperation op, int count, const MlirValue *values);
 

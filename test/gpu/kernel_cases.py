@@ -23,8 +23,19 @@ class Case:
     sizes: tuple = ()
 
 
+# 8-bit floats are bytes of which the last op of their conversion tells the type; here it stands for all of them.
+FLOAT8 = {"e4m3": "f8E4M3FN", "e5m2": "f8E5M2"}
+
+
 def memref(shape, kind):
-    return f"memref<{'x'.join(map(str, shape))}x{kind}>"
+    return f"memref<{'x'.join(map(str, shape))}x{'i8' if kind in FLOAT8 else kind}>"
+
+
+def extended(name, source, kind):
+    if kind not in FLOAT8:
+        return f"{name} = arith.extf {source} : {kind} to f32\n"
+    return (f"{name}_bits = arith.extui {source} : i8 to i32\n"
+            f"{name} = arith.bitcast {name}_bits {{o3.float8 = {FLOAT8[kind]}}} : i32 to f32\n")
 
 
 def generic(maps, iterators, inputs, output, body, attributes=""):
@@ -45,7 +56,7 @@ def constants(*arguments):
 
 
 P, R = "parallel", "reduction"
-TOLERANCES = {"f16": 3e-3, "bf16": 1e-2, "f32": 1e-5, "tf32": 2e-3}
+TOLERANCES = {"f16": 3e-3, "bf16": 1e-2, "f32": 1e-5, "tf32": 2e-3, "e4m3": 2e-3, "e5m2": 2e-3}
 FILL = "%z = arith.constant {0} : f32\nlinalg.yield %z : f32\n"
 
 
@@ -68,6 +79,8 @@ EPILOGUES = {
                  "%sr = arith.mulf %s, %r : f32\n%er = math.erf %sr : f32\n%e1 = arith.addf %er, %one : f32\n"
                  "%sh = arith.mulf %s, %h : f32\n%y = arith.mulf %sh, %e1 : f32\n",
                  lambda torch, y, extras: torch.nn.functional.gelu(y + extras[0])),
+    "scale": ("%e0 = arith.extf %i1 : {0} to f32\n%y = arith.mulf %i0, %e0 : f32\n",
+              lambda torch, y, extras: y * extras[0]),
     "biasresidual": ("%e0 = arith.extf %i1 : {0} to f32\n%s = arith.addf %i0, %e0 : f32\n"
                      "%e1 = arith.extf %i2 : {0} to f32\n%y = arith.addf %s, %e1 : f32\n",
                      lambda torch, y, extras: y + extras[0] + extras[1]),
@@ -84,10 +97,11 @@ def in_f32(body):
 
 def gemm(m, n, k, epilogue="none", kind="f16", by_rows=True, batch=0, out=None, schedule=None, tf32=False):
     """schedule: consumers, products, columns, stages, split, group_rows, store_by_tensor, alternate (gemm_kernel.h);
-    None lets the family choose."""
+    None lets the family choose. 8-bit floats have extras in |out|."""
     out = out or kind
     lead, b = ([batch], "b, ") if batch else ([], "")
-    extras = {"none": [], "biasresidual": [([n], kind), (lead + [m, n], kind)]}.get(epilogue, [([n], kind)])
+    other = out if kind in FLOAT8 else kind
+    extras = {"none": [], "biasresidual": [([n], other), (lead + [m, n], other)]}.get(epilogue, [([n], other)])
     arguments = [(lead + [m, k], kind), (lead + ([k, n] if by_rows else [n, k]), kind)] + extras + [(lead + [m, n], out)]
     c = memref(lead + [m, n], "f32")
     result = f"%a{len(arguments) - 1}"
@@ -100,13 +114,13 @@ def gemm(m, n, k, epilogue="none", kind="f16", by_rows=True, batch=0, out=None, 
     bmap = f"({b}i, j, k) -> ({b}{'k, j' if by_rows else 'j, k'})"
     text += generic([f"({b}i, j, k) -> ({b}i, k)", bmap, f"({b}i, j, k) -> ({b}i, j)"], par + [R],
                     [("%a0", memref(*arguments[0])), ("%a1", memref(*arguments[1]))], (sums, c),
-                    f"%x = arith.extf %i0 : {kind} to f32\n%w = arith.extf %i1 : {kind} to f32\n"
+                    extended("%x", "%i0", kind) + extended("%w", "%i1", kind) +
                     "%p = arith.mulf %x, %w : f32\n%s = arith.addf %p, %o : f32\nlinalg.yield %s : f32\n",
                     f" attrs = {{o3.schedule = array<i64: {', '.join(map(str, schedule))}>}}" if schedule else "")
     if not direct:
         maps = [whole] + [whole if len(a[0]) > 1 else f"({b}i, j) -> (j)" for a in extras] + [whole]
         value = "%i0" if epilogue == "none" else "%y"
-        body = EPILOGUES[epilogue][0].format(kind)
+        body = EPILOGUES[epilogue][0].format(other)
         if out != "f32":
             body += f"%t = arith.truncf {value} : f32 to {out}\n"
             value = "%t"
@@ -486,6 +500,12 @@ def checked():
         (8, 11008, 256, "biasrelu", "f32", True, 0, None)]]
     cases += [gemm(m, n, k, e, "f32", False, batch, tf32=True) for m, n, k, e, batch in [
         (65, 136, 1000, "biasrelu", 0), (300, 264, 200, "none", 5), (128, 768, 3072, "biasresidual", 0), (9, 8, 8, "none", 0)]]
+    cases += [gemm(m, n, k, e, kind, False, 0, out, schedule) for m, n, k, e, kind, out, schedule in [
+        (1, 8, 16, "none", "e4m3", "f16", None), (300, 264, 208, "scale", "e4m3", "f16", None),
+        (65, 136, 1008, "scale", "e5m2", "f16", None), (700, 1096, 400, "bias", "e5m2", "f32", None),
+        (2040, 4088, 528, "biasresidual", "e4m3", "f16", None), (700, 1096, 4000, "bias", "e4m3", "f16", (2, 1, 256, 4, 1, 8, 1, 0, 2)),
+        (997, 1000, 1040, "biasrelu", "e4m3", "f16", (2, 1, 192, 4, 1, 8, 1, 0, 1)),
+        (1000, 264, 208, "none", "e4m3", "f16", square)]]
     around = (1, 1, 1, 1)
     cases += [conv(c) for c in [
         Conv((2, 13, 11), 40, 72, (3, 3), (1, 1), around), Conv((3, 9, 14), 64, 128, (3, 3), (2, 2), around),

@@ -5,6 +5,7 @@ All parts are one model, compiled at O0 and O3.
 """
 
 import os
+import subprocess
 
 import ml_dtypes
 import numpy as np
@@ -14,6 +15,7 @@ import onnx.parser
 import o3_model
 
 LEVELS = (0, 3)
+PRODUCT_BOUND = 1e-6  # of the norm: sums of 80 in float32
 FORMATS = {"FLOAT8E4M3FN": ml_dtypes.float8_e4m3fn, "FLOAT8E4M3FNUZ": ml_dtypes.float8_e4m3fnuz,
            "FLOAT8E5M2": ml_dtypes.float8_e5m2, "FLOAT8E5M2FNUZ": ml_dtypes.float8_e5m2fnuz}
 NUMBERS = {"FLOAT8E4M3FN": 17, "FLOAT8E4M3FNUZ": 18, "FLOAT8E5M2": 19, "FLOAT8E5M2FNUZ": 20}
@@ -71,8 +73,9 @@ class Parts:
         return name
 
     def add(self, op, inputs, name, want, **attributes):
+        """A product's |want| is in float64, and its result float32."""
         self.nodes.append(onnx.helper.make_node(op, inputs, [name], name=name, **attributes))
-        self.expected[name] = want
+        self.expected[name] = want.astype(np.float32) if op == "MatMul" else want
 
     def model(self):
         def info(name, array):
@@ -127,6 +130,31 @@ def add_moves(parts, name, kind, rng):
     parts.add("ConstantOfShape", [sizes], f"{name}_filled", np.broadcast_to(bits[:1, :1], (3, 5)), value=value)
 
 
+def exact(x):
+    return x.astype(np.float64)
+
+
+def add_products(parts, rng):
+    """Quantised and dequantised factors: a scale of the tensor, of columns, of rows of a transposed B, and FNUZ ones."""
+    m, k, n = 13, 80, 24
+    kind, other = FORMATS["FLOAT8E4M3FN"], FORMATS["FLOAT8E5M2FNUZ"]
+    codes = parts.feed("product_codes", narrow(rng.standard_normal((2, m, k)), kind))
+    rows = parts.feed("product_rows", narrow(rng.standard_normal((n, k)), kind))
+    scale, columns = np.float32(0.37), np.exp2(rng.uniform(-2, 2, n)).astype(np.float32)
+    one, many = parts.constant("product_one", np.array(scale)), parts.constant("product_many", columns)
+    values = {name: narrow(rng.standard_normal((k, n)) * 2, it) for name, it in (("w", kind), ("z", other))}
+    a = exact(parts.feeds[codes]) * scale
+    parts.nodes += [onnx.helper.make_node("DequantizeLinear", [codes, one], ["product_a"], name="product_a"),
+                    onnx.helper.make_node("DequantizeLinear", [rows, many], ["product_r"], name="product_r", axis=0),
+                    onnx.helper.make_node("Transpose", ["product_r"], ["product_rt"], name="product_rt", perm=[1, 0])]
+    for name, w in values.items():
+        given = parts.constant(f"product_{name}", w)
+        parts.nodes.append(onnx.helper.make_node("DequantizeLinear", [given, many], [f"product_d{name}"], name=f"product_d{name}",
+                                                 axis=1))
+        parts.add("MatMul", ["product_a", f"product_d{name}"], f"product_y{name}", a @ (exact(w) * columns))
+    parts.add("MatMul", ["product_a", "product_rt"], "product_yr", a @ (exact(parts.feeds[rows]) * columns[:, None]).T)
+
+
 def build(rng):
     parts = Parts()
     for name, array in inputs_of(rng).items():
@@ -135,15 +163,19 @@ def build(rng):
         add_casts(parts, name, kind)
         add_quantised(parts, name, kind, rng)
         add_moves(parts, name, kind, rng)
+    add_products(parts, rng)
     return parts
 
 
-def difference(got, want):
-    """To the bit, but for NaN, which is NaN."""
+def difference(name, got, want):
+    """To the bit, but for NaN, which is NaN, and for products."""
     if got.dtype != want.dtype or got.shape != want.shape:
         return f"{got.dtype}{list(got.shape)} came, {want.dtype}{list(want.shape)} was expected"
     with np.errstate(all="ignore"):
         a, b = (x.astype(np.float64).reshape(-1) for x in (got, want))
+    if name.startswith("product_"):
+        error = np.linalg.norm(a - b) / np.linalg.norm(b)
+        return None if error <= PRODUCT_BOUND else f"error {error:.2e}"
     bad = ~((a == b) & (np.signbit(a) == np.signbit(b)) | (np.isnan(a) & np.isnan(b)))
     if not bad.any():
         return None
@@ -159,9 +191,28 @@ def run(scratch, labels, seed):
     path = os.path.join(scratch, "float8.onnx")
     onnx.save(parts.model(), path)
     for level in LEVELS:
-        o3_model.compile_model(path, path + ".so", level)
-        library = o3_model.Model(path + ".so")
+        o3_model.compile_model(path, f"{path}.{level}.so", level)
+        library = o3_model.Model(f"{path}.{level}.so")
         got = dict(zip([name for name, _, _ in library.outputs], library.session(threads=1).run_named(parts.feeds)))
         for name, want in parts.expected.items():
-            results[f"float8: {name}", level] = difference(got[name], want)
+            results[f"float8: {name}", level] = difference(name, got[name], want)
+    results.update(run_card(path, parts))
+    return results
+
+
+def run_card(path, parts):
+    """What a card with products of 8-bit floats is given, computed by a processor."""
+    level, dumps = 3, path + ".dumps"
+    command = [os.path.join(o3_model.BUILD, "bin", "o3c"), path, f"-O{level}", "--target", "hopper", "--dump-dir", dumps,
+               "--stop-after", "lower", "--quiet"]
+    subprocess.run(command, check=True)
+    lowered = os.path.join(dumps, next(name for name in os.listdir(dumps) if name.endswith("-lower.mlir")))
+    with open(lowered, encoding="utf-8") as file:
+        marks = file.read().count("o3.float8 = f8E4M3FN")
+    o3_model.compile_model(lowered, path + ".card.so", 1, ("--target", "x86-64-v3", "--start-from", "fuse"))
+    library = o3_model.Model(path + ".card.so")
+    got = dict(zip([name for name, _, _ in library.outputs], library.session(threads=1).run_named(parts.feeds)))
+    results = {(f"float8 on cards: {name}", level): difference(name, got[name], want)
+               for name, want in parts.expected.items() if name.startswith("product_")}
+    results["float8 on cards: marks", level] = None if marks else "no product is marked as one of 8-bit floats"
     return results

@@ -87,7 +87,7 @@ static void test_schedules_are_valid(void **state) {
   assert_ok(o3_context_create(&context));
   for (size_t i = 0; i < sizeof(FLAGS) / sizeof(FLAGS[0]); ++i) {
     const int *f = FLAGS[i];
-    const o3_gemm_schedule_t schedule = {2, f[0], f[1], f[2], 1, 1, 8, i % 2 == 0, f[3]};
+    const o3_gemm_schedule_t schedule = {2, f[0], f[1], f[2], 1, 1, 8, i % 2 == 0, f[3], 0};
     o3_gemm_t gemm = product(SIZES[6], i % 3, O3_GPU_F16, O3_GPU_F16);
     check_scheduled(context, &gemm, &schedule, NULL);
     assert_int_equal(o3_gemm_tile_rows(&schedule), 64 * f[0] * (f[3] ? 1 : 2));
@@ -95,15 +95,48 @@ static void test_schedules_are_valid(void **state) {
   o3_context_destroy(context);
 }
 
+/* 8-bit floats: as schedules choose, with sums of stages in parts of the columns, and as the tensor cores
+ * sum. */
+static void test_float8_texts_are_valid(void **state) {
+  static const int64_t FLOAT8_SIZES[][3] = {
+      {1, 8, 16}, {300, 264, 208}, {8192, 8192, 8192}, {4096, 4096, 4096}};
+  static const o3_gemm_schedule_t GIVEN[] = {{2, 1, 256, 4, 1, 1, 8, true, false, 2},
+                                             {2, 1, 192, 4, 1, 1, 8, true, false, 1},
+                                             {2, 2, 192, 4, 1, 1, 8, true, true, 0}};
+  MlirContext context;
+  (void)state;
+  assert_ok(o3_context_create(&context));
+  for (size_t i = 0; i < sizeof(FLOAT8_SIZES) / sizeof(FLOAT8_SIZES[0]); ++i) {
+    o3_gemm_t gemm =
+        product(FLOAT8_SIZES[i], false, i % 2 ? O3_GPU_E4M3 : O3_GPU_E5M2, i % 2 ? O3_GPU_F16 : O3_GPU_F32);
+    check_text(context, &gemm, NULL);
+    assert_true(o3_gemm_schedule(&gemm, o3_gpu_find("hopper")).promote > 0);
+  }
+  o3_gemm_t gemm = product(FLOAT8_SIZES[1], false, O3_GPU_E4M3, O3_GPU_F16);
+  for (size_t i = 0; i < sizeof(GIVEN) / sizeof(GIVEN[0]); ++i)
+    check_scheduled(context, &gemm, &GIVEN[i], NULL);
+  gemm.b_by_rows = true;
+  assert_string_equal(o3_gemm_refuse(&gemm),
+                      "the warpgroup product takes tf32 and 8-bit floats where B is column-major");
+  gemm.b_by_rows = false;
+  gemm.a_pitch = gemm.b_pitch = 200;
+  assert_string_equal(o3_gemm_refuse(&gemm), "a row starts at an address that TMA does not take");
+  o3_context_destroy(context);
+}
+
 static void test_schedules_are_refused(void **state) {
   static const struct {
     o3_gemm_schedule_t schedule;
     const char *why;
-  } BAD[] = {{{3, 1, 128, 4, 1, 1, 8, true, false}, "it has neither one nor two warpgroups or products"},
-             {{2, 2, 256, 2, 1, 1, 8, true, true}, "a thread has no registers for so many sums"},
-             {{1, 2, 128, 4, 1, 1, 8, true, true}, "one warpgroup alone cannot alternate"},
-             {{2, 1, 64, 4, 3, 1, 8, false, false}, "it splits k into other than 1, 2, 4, 8"},
-             {{2, 2, 128, 7, 1, 1, 8, true, true}, "its stages do not fit into the shared memory"}};
+  } BAD[] = {
+      {{3, 1, 128, 4, 1, 1, 8, true, false, 0}, "it has neither one nor two warpgroups or products"},
+      {{2, 2, 256, 2, 1, 1, 8, true, true, 0}, "a thread has no registers for so many sums"},
+      {{1, 2, 128, 4, 1, 1, 8, true, true, 0}, "one warpgroup alone cannot alternate"},
+      {{2, 1, 64, 4, 3, 1, 8, false, false, 0}, "it splits k into other than 1, 2, 4, 8"},
+      {{2, 1, 256, 4, 1, 1, 8, true, false, 1}, "a thread has no registers for sums of stages besides"},
+      {{2, 2, 128, 4, 1, 1, 8, true, true, 1},
+       "sums of stages are of warpgroups that have one product alone"},
+      {{2, 2, 128, 7, 1, 1, 8, true, true, 0}, "its stages do not fit into the shared memory"}};
   (void)state;
   o3_gemm_t gemm = product(SIZES[6], true, O3_GPU_F16, O3_GPU_F16);
   for (size_t i = 0; i < sizeof(BAD) / sizeof(BAD[0]); ++i)
@@ -239,11 +272,16 @@ static void test_refuses(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_texts_are_valid),          cmocka_unit_test(test_schedules_are_valid),
-      cmocka_unit_test(test_schedules_are_refused),    cmocka_unit_test(test_other_schedules_are_refused),
-      cmocka_unit_test(test_short_products_alternate), cmocka_unit_test(test_epilogue_is_part_of_the_name),
-      cmocka_unit_test(test_windows_are_valid),        cmocka_unit_test(test_windows_have_corners),
-      cmocka_unit_test(test_refuses_windows),          cmocka_unit_test(test_refuses)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_texts_are_valid),
+                                     cmocka_unit_test(test_schedules_are_valid),
+                                     cmocka_unit_test(test_float8_texts_are_valid),
+                                     cmocka_unit_test(test_schedules_are_refused),
+                                     cmocka_unit_test(test_other_schedules_are_refused),
+                                     cmocka_unit_test(test_short_products_alternate),
+                                     cmocka_unit_test(test_epilogue_is_part_of_the_name),
+                                     cmocka_unit_test(test_windows_are_valid),
+                                     cmocka_unit_test(test_windows_have_corners),
+                                     cmocka_unit_test(test_refuses_windows),
+                                     cmocka_unit_test(test_refuses)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -71,9 +71,15 @@ static bool is_float_arith(MlirOperation op) {
   return known && mlirOperationHasInherentAttributeByName(op, O3_STR("fastmath"));
 }
 
+/* f64 is rounded to f32 for what is lost to be looked at (target/ref/convert_scalar.c), or as the model says.
+ */
+static bool rounds_f64(MlirOperation op) {
+  return o3_op_is(op, "arith.truncf") && mlirTypeIsAF64(mlirValueGetType(mlirOperationGetOperand(op, 0)));
+}
+
 o3_status_t o3_loops_relax(MlirOperation op, void *context) {
   const o3_nest_t *nest = context;
-  if (!is_float_arith(op)) return NULL;
+  if (!is_float_arith(op) || rounds_f64(op)) return NULL;
   bool reduction = false;
   for (int d = 0; d < nest->num_dims; ++d) reduction |= nest->reduction[d];
   bool is_extreme = o3_op_is(op, "arith.maximumf") || o3_op_is(op, "arith.minimumf");

@@ -129,6 +129,11 @@ static void store_panels(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, const
   }
 }
 
+/* Columns whose sums are in registers while products run. */
+static int columns_in_registers(const o3_gemm_schedule_t *s) {
+  return s->promote ? s->columns + s->columns / s->promote : s->products * s->columns;
+}
+
 /* Blocks of a cluster that shares the sums finish a part of the columns each. What the first panel's epilogue
  * reads is asked for before the products where registers are left. */
 void o3_gemm_begin_stores(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, const o3_gemm_place_t *at,
@@ -136,7 +141,7 @@ void o3_gemm_begin_stores(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, cons
   int pieces = w->s->columns / 8 / w->s->split, column = at->column;
   if (w->s->split > 1)
     column = o3_kt_op(w->t, "addi", column, o3_kt_op_const(w->t, "muli", w->rank, (int64_t)pieces * 8));
-  *stores = (o3_gemm_stores_t){.early = w->s->products * w->s->columns <= O3_GEMM_MAX_COLUMNS};
+  *stores = (o3_gemm_stores_t){.early = columns_in_registers(w->s) <= O3_GEMM_MAX_COLUMNS};
   for (int i = 0; i < w->s->products; ++i) {
     o3_gemm_part_t *part = &stores->parts[i];
     *part = (o3_gemm_part_t){*at, column, pieces, i * w->s->columns / 64, stores->values[i]};

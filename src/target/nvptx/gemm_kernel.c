@@ -307,6 +307,53 @@ static int products(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, int turn[2
   return state[2].result;
 }
 
+/* A struct of |values|. */
+static int gather_values(o3_kernel_text_t *t, int count, const int *values) {
+  int sums = o3_kt_value(t, "llvm.mlir.undef : !sums%d", count);
+  for (int i = 0; i < count; ++i)
+    sums = o3_kt_value(t, "llvm.insertvalue %%v%d, %%v%d[%d] : !sums%d", values[i], sums, i, count);
+  return sums;
+}
+
+/* Part |part| of a step's columns alone: the sums of its stage, complete. */
+static int multiply_part(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, int stage, int part) {
+  o3_kernel_text_t *t = w->t;
+  int columns = w->s->columns / w->s->promote;
+  int a = o3_kt_op(t, "addi", c->stage_addresses, o3_kt_op_const(t, "muli", stage, w->a_bytes / 16));
+  int b = o3_kt_op(t, "addi", c->b_addresses, o3_kt_op_const(t, "muli", stage, w->b_bytes / 16));
+  const o3_wgmma_t m = {
+      .element = w->g->element, .n = columns, .steps = O3_GEMM_ROW_BYTES / O3_GEMM_STEP_BYTES};
+  b = o3_kt_op_const(t, "addi", b, (int64_t)part * columns * O3_GEMM_ROW_BYTES / 16);
+  return o3_kt_wgmma_finish(t, &(o3_wgmma_finish_t){.count = columns / 2}, o3_kt_wgmma(t, &m, a, b, -1));
+}
+
+/* The same with sums of stages that are added up in f32: each is waited for, while the other warpgroup's run.
+ */
+static void promoted_products(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, int turn[2], int *sums) {
+  o3_kernel_text_t *t = w->t;
+  enum { MOST = O3_GEMM_MAX_COLUMNS / 2 };
+  int count = w->s->columns / 2, each = count / w->s->promote, next[MOST + 2], values[MOST];
+  o3_kt_carried_t carried[MOST + 2];
+  int zero = o3_kt_value(t, "arith.constant 0.0 : f32"), one = o3_kt_i32(t, 1);
+  for (int i = 0; i < count; ++i) carried[i] = (o3_kt_carried_t){.init = zero, .type = "f32"};
+  for (int i = 0; i < 2; ++i) carried[count + i] = (o3_kt_carried_t){.init = turn[i], .type = "i32"};
+  o3_kt_for(t, o3_kt_i32(t, 0), o3_kt_i32(t, w->k_blocks), one, count + 2, carried);
+  int stage = carried[count].value, parity = carried[count + 1].value;
+  o3_kt_mbarrier_wait(t, barrier_at(w, w->full, stage), parity);
+  for (int part = 0; part < w->s->promote; ++part) {
+    int some = multiply_part(w, c, stage, part);
+    if (part + 1 == w->s->promote) release(w, c, stage);
+    for (int i = 0, at = part * each; i < each; ++i, ++at)
+      next[at] =
+          o3_kt_value(t, "arith.addf %%v%d, %%v%d : f32", carried[at].value, o3_kt_member(t, each, some, i));
+  }
+  next_stage(w, stage, parity, &next[count]);
+  o3_kt_end_for(t, count + 2, carried, next);
+  for (int i = 0; i < count; ++i) values[i] = carried[i].result;
+  for (int i = 0; i < 2; ++i) turn[i] = carried[count + i].result;
+  sums[0] = gather_values(t, count, values);
+}
+
 static void finish(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, int last_stage,
                    int sums[O3_GEMM_MAX_PRODUCTS]) {
   for (int i = 0; i < w->s->products; ++i)
@@ -320,10 +367,14 @@ static void own_tile(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, const o3_
   o3_gemm_stores_t stores;
   int sums[O3_GEMM_MAX_PRODUCTS];
   o3_gemm_begin_stores(w, c, at, &stores);
-  if (w->s->alternate) wait_for_turn(w, c, tile);
-  int last = products(w, c, stage, sums);
-  if (w->s->alternate) end_turn(w, c, tile);
-  finish(w, c, last, sums);
+  if (w->s->promote) {
+    promoted_products(w, c, stage, sums);
+  } else {
+    if (w->s->alternate) wait_for_turn(w, c, tile);
+    int last = products(w, c, stage, sums);
+    if (w->s->alternate) end_turn(w, c, tile);
+    finish(w, c, last, sums);
+  }
   o3_gemm_end_stores(w, c, &stores, sums);
 }
 

@@ -1,4 +1,5 @@
-/* Matrix products on warpgroups (sm_90a): D = epilogue(A B), f16, bf16 or tf32 operands, f32 sums.
+/* Matrix products on warpgroups (sm_90a): D = epilogue(A B), f16, bf16, tf32 or 8-bit float operands, f32
+ * sums.
  *
  *     D[b, c, m, n] = epilogue(sum over k of A[b, c, m, k] * B[b, c, k, n], extra operands at (b, c, m, n))
  *
@@ -53,6 +54,8 @@ typedef struct o3_gemm {
   void *epilogue_context;
 } o3_gemm_t;
 
+/* Of 8-bit floats the tensor cores keep some 14 bits of a sum. |promote| adds up in f32 what they give for
+ * each stage, of 128 products, one part of the columns after the other. */
 typedef struct o3_gemm_schedule {
   int consumers; /* warpgroups */
   int products;  /* of 64 rows that a warpgroup multiplies one below the other: 1 or 2 */
@@ -63,6 +66,7 @@ typedef struct o3_gemm_schedule {
   int group_rows;       /* tiles of rows that are visited before the next tile of columns */
   bool store_by_tensor; /* D by TMA from shared memory, else from registers */
   bool alternate;       /* two consumers have tiles of their own: one multiplies while the other stores */
+  int promote;          /* parts of the columns whose sums are added to others in f32: see above; 0: none */
 } o3_gemm_schedule_t;
 
 /* Why the family does not take the product; NULL when it does. Static text. */

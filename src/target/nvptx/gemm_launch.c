@@ -87,9 +87,11 @@ void o3_gemm_add_arguments(const o3_gemm_t *g, const o3_gemm_schedule_t *s, o3_g
 
 /* ---- What is refused ---- */
 
+enum { ALIGNMENT = 8 }; /* elements of two bytes or more */
+
 /* The limits of im2col maps of two spatial dimensions. */
 static const char *refuse_window(const o3_gemm_window_t *w) {
-  enum { CORNER = 127, STEP = 8, OFFSET = 255, ALIGNMENT = 8 };
+  enum { CORNER = 127, STEP = 8, OFFSET = 255 };
   if (w->channels % ALIGNMENT) return "the channels are no multiple of 8";
   for (int i = 0; i < 3; ++i) {
     if (w->strides[i] % ALIGNMENT || w->strides[i] < 1)
@@ -105,22 +107,29 @@ static const char *refuse_window(const o3_gemm_window_t *w) {
   return NULL;
 }
 
-const char *o3_gemm_refuse(const o3_gemm_t *g) {
-  enum { ALIGNMENT = 8 };
-  if (g->window) {
-    const char *why = refuse_window(g->window);
-    if (why) return why;
-  }
-  if (g->element == O3_GPU_F32) return "the warpgroup product takes f16, bf16 and, if it may, tf32";
-  if (g->element == O3_GPU_TF32 && (g->b_by_rows || g->window))
-    return "the warpgroup product takes tf32 where B is column-major";
-  if (g->n % ALIGNMENT || g->k % ALIGNMENT) return "the sizes n and k are no multiples of 8";
-  if ((!g->window && g->a_pitch % ALIGNMENT) || g->b_pitch % ALIGNMENT || g->d_pitch % ALIGNMENT)
+/* Of A and B. */
+static const char *refuse_addresses(const o3_gemm_t *g) {
+  int64_t alignment = o3_gpu_element_info(g->element)->bytes == 1 ? 16 : ALIGNMENT;
+  if ((!g->window && g->a_pitch % alignment) || g->b_pitch % alignment)
     return "a row starts at an address that TMA does not take";
   for (int i = 0; i < 2; ++i) {
-    if (g->a_batch[i] % ALIGNMENT || g->b_batch[i] % ALIGNMENT || g->d_batch[i] % ALIGNMENT)
+    if (g->a_batch[i] % alignment || g->b_batch[i] % alignment)
       return "a matrix starts at an address that TMA does not take";
   }
+  return NULL;
+}
+
+const char *o3_gemm_refuse(const o3_gemm_t *g) {
+  const char *why = g->window ? refuse_window(g->window) : NULL;
+  if (why) return why;
+  if (g->element == O3_GPU_F32) return "the warpgroup product takes f16, bf16 and, if it may, tf32";
+  if (o3_gpu_element_info(g->element)->bytes != 2 && (g->b_by_rows || g->window))
+    return "the warpgroup product takes tf32 and 8-bit floats where B is column-major";
+  if (g->n % ALIGNMENT || g->k % ALIGNMENT) return "the sizes n and k are no multiples of 8";
+  why = refuse_addresses(g);
+  if (why) return why;
+  if (g->d_pitch % ALIGNMENT || g->d_batch[0] % ALIGNMENT || g->d_batch[1] % ALIGNMENT)
+    return "a row of the result starts at an address that TMA does not take";
   if (g->m < 1 || g->n < 1 || g->k < 1 || o3_gemm_batches(g) < 1) return "a size is zero";
   if (o3_gemm_batches(g) * g->m * g->n > INT32_MAX) return "the result has more than 2^31 elements";
   return NULL;

@@ -58,18 +58,20 @@ static int64_t count_blocks(const o3_gemm_t *g, const o3_gemm_schedule_t *s) {
  * epilogue, and steps of k at the rate of the tensor cores (of which 0.945 are reached) or of the copies,
  * whichever is slower. Warpgroups that alternate hide all epilogues but the last, at a lower rate; turns of
  * others lose some of it, too, where tiles are narrower than 128 x 256, whose loads take WIDEST of the time
- * of the products. */
+ * of the products. Parts of columns that are promoted one after the other read A more often. */
 static double cost(const o3_gemm_t *g, const o3_gemm_schedule_t *s, const o3_gpu_t *gpu) {
   static const double START = 1.13, TURN = 0.44, STORE = 3.2e-3, TENSOR_CORES = 0.945, LOAD = 9.4e-4,
-                      STEP = 0.075, SHARE = 1.9, ALTERNATE = 1.12, WIDEST = 0.61, CONTEND = 0.35;
+                      STEP = 0.075, SHARE = 1.9, ALTERNATE = 1.12, WIDEST = 0.61, CONTEND = 0.35,
+                      PARTS = 1.03;
   int64_t turns = ceil_div(count_blocks(g, s), gpu->multiprocessors);
   int64_t blocks = ceil_div(o3_gemm_steps(g), s->split);
   int products = o3_gemm_tile_rows(s) / O3_GEMM_ROWS;
-  double flop =
-      2.0 * O3_GEMM_ROWS * O3_GEMM_BLOCK_K * products * s->columns; /* tf32: half of it at half the rate */
+  double flop = 2.0 * O3_GEMM_ROWS * O3_GEMM_BLOCK_K * products *
+                s->columns; /* of halves: others in proportion to their rate */
   double multiply = flop * gpu->multiprocessors / (TENSOR_CORES * gpu->fp16_tflops * 1e6),
          load = LOAD * (o3_gemm_tile_rows(s) + s->columns);
   double step = multiply > load ? multiply : load;
+  if (s->promote > 1) step *= PARTS;
   if (turns > 1 && s->consumers > 1 && multiply > load && !s->alternate)
     step += CONTEND * (load - WIDEST * multiply);
   double steps = (double)blocks * (step > STEP ? step : STEP);
@@ -83,6 +85,16 @@ static double cost(const o3_gemm_t *g, const o3_gemm_schedule_t *s, const o3_gpu
 
 static bool is_between(int64_t value, int64_t low, int64_t high) { return value >= low && value <= high; }
 
+/* Sums of a part of the columns, of one stage, are in registers besides those of all. */
+static const char *refuse_promotion(const o3_gemm_schedule_t *s) {
+  if (!is_between(s->promote, 1, 4) || s->columns % (16 * s->promote))
+    return "its columns are not so many parts";
+  if (s->columns + s->columns / s->promote > 384)
+    return "a thread has no registers for sums of stages besides";
+  bool alone = s->products == 1 && !s->alternate && s->split == 1;
+  return alone ? NULL : "sums of stages are of warpgroups that have one product alone";
+}
+
 static const char *refuse_tile(const o3_gemm_t *g, const o3_gemm_schedule_t *s) {
   int panel = g->b_by_rows || s->store_by_tensor ? 64 : 16;
   if (!is_between(s->consumers, 1, 2) || !is_between(s->products, 1, O3_GEMM_MAX_PRODUCTS))
@@ -90,6 +102,7 @@ static const char *refuse_tile(const o3_gemm_t *g, const o3_gemm_schedule_t *s) 
   if (!is_between(s->columns, panel, O3_GEMM_MAX_COLUMNS) || s->columns % panel)
     return "its columns are no multiple of 64, or of 16 where these do, up to 256";
   if (s->products * s->columns > 384) return "a thread has no registers for so many sums";
+  if (s->promote) return refuse_promotion(s);
   if (s->alternate && s->consumers != 2) return "one warpgroup alone cannot alternate";
   return NULL;
 }
@@ -107,7 +120,8 @@ const char *o3_gemm_refuse_schedule(const o3_gemm_t *g, const o3_gemm_schedule_t
   const char *why = refuse_tile(g, s);
   if (!why) why = refuse_cluster(g, s);
   if (why) return why;
-  if (s->store_by_tensor && g->out == O3_GPU_F32) return "results in f32 are stored from registers";
+  if (s->store_by_tensor && o3_gpu_element_info(g->out)->bytes != 2)
+    return "results other than of two bytes are stored from registers";
   if (s->stages < 1 || s->group_rows < 1) return "a count is zero";
   return o3_gemm_shared_bytes(s) > limit ? "its stages do not fit into the shared memory" : NULL;
 }
@@ -148,7 +162,8 @@ static o3_gemm_schedule_t candidate(const o3_gemm_t *gemm, int limit, int number
                           .split = SPLITS[number % NUM_SPLITS],
                           .blocks = 1,
                           .group_rows = 8};
-  s.store_by_tensor = gemm->out != O3_GPU_F32 && s.split == 1 && s.columns % 64 == 0;
+  s.store_by_tensor = o3_gpu_element_info(gemm->out)->bytes == 2 && s.split == 1 && s.columns % 64 == 0;
+  s.promote = o3_gpu_element_info(gemm->element)->bytes > 1 ? 0 : s.columns > 192 ? 2 : 1;
   set_stages(gemm, limit, &s);
   return s;
 }

@@ -13,6 +13,7 @@
 #include "target/nvptx/gemv_kernel.h"
 #include "target/nvptx/mma_kernel.h"
 #include "target/nvptx/window_site.h"
+#include "target/ref/lowering.h"
 
 /* Groups of loops; the first are O3_GEMM_OUTER to O3_GEMM_COLUMN. */
 enum { OUTER, INNER, ROWS, COLUMNS, DEPTH, GROUPS };
@@ -38,7 +39,8 @@ typedef struct reader {
   const o3_nest_operand_t *a, *b, *c;
   int dims[GROUPS];           /* of matrices; -1: of size 1 */
   int groups[O3_IR_MAX_RANK]; /* of each loop as it is in the op; -1: of size 1 */
-  bool tensor_cores;          /* the family multiplies on them */
+  bool tensor_cores;          /* the family multiplies f32 on them, */
+  bool float8;                /* and 8-bit floats */
   bool has_halo;              /* A is |halo|.from with a border, which the kernel does not make */
   o3_halo_t halo;
   o3_gemm_window_t window;
@@ -160,11 +162,48 @@ static bool read_matrix(const reader_t *r, const o3_nest_operand_t *operand, int
   return true;
 }
 
+/* The arguments of the body that |value| is computed from, as bits; all bits when there are others. */
+static unsigned sources_of(const o3_nest_t *nest, MlirValue value) {
+  MlirOperation def = o3_value_def(value);
+  unsigned sources = 0;
+  if (mlirOperationIsNull(def) && !mlirBlockEqual(mlirBlockArgumentGetOwner(value), nest->body)) return ~0u;
+  if (mlirOperationIsNull(def)) return 1u << mlirBlockArgumentGetArgNumber(value);
+  for (intptr_t i = 0; i < mlirOperationGetNumOperands(def); ++i)
+    sources |= sources_of(nest, mlirOperationGetOperand(def, i));
+  return sources;
+}
+
+/* |value| is the argument |index| of the body, an 8-bit float, as f32: what ends such a conversion says so
+ * (O3_LW_FLOAT8). */
+static bool is_float8(const o3_nest_t *nest, MlirValue value, int index, o3_gpu_element_t *element) {
+  MlirOperation def = o3_value_def(value);
+  MlirAttribute type = mlirOperationIsNull(def) ? (MlirAttribute){0} : o3_op_attr(def, O3_LW_FLOAT8);
+  if (mlirAttributeIsNull(type) || sources_of(nest, value) != 1u << index) return false;
+  const o3_float8_t *format = o3_type_float8(mlirTypeAttrGetValue(type));
+  *element = format->dtype == O3_DTYPE_F8E5M2 ? O3_GPU_E5M2 : O3_GPU_E4M3;
+  return !format->single;
+}
+
+/* The factor of so_far + x * y that argument |index| gives. */
+static MlirValue factor_of(const o3_nest_t *nest, int index) {
+  MlirOperation add = o3_value_def(mlirOperationGetOperand(mlirBlockGetTerminator(nest->body), 0));
+  bool left = mlirValueEqual(mlirOperationGetOperand(add, 0), mlirBlockGetArgument(nest->body, 2));
+  MlirOperation mul = o3_value_def(mlirOperationGetOperand(add, left));
+  bool second = sources_of(nest, mlirOperationGetOperand(mul, 0)) != 1u << index;
+  return mlirOperationGetOperand(mul, second);
+}
+
+/* Of an operand of the product. */
+static bool read_factor(const reader_t *r, const o3_nest_operand_t *factor, o3_gpu_element_t *element) {
+  int index = (int)(factor - r->product->operands);
+  if (o3_kernel_site_element(factor->value, element)) return true;
+  return r->float8 && is_float8(r->product, factor_of(r->product, index), index, element);
+}
+
 static const char *read_types(reader_t *r) {
   o3_gpu_element_t other;
-  if (!o3_kernel_site_element(r->a->value, &r->gemm.element) ||
-      !o3_kernel_site_element(r->b->value, &other) || other != r->gemm.element)
-    return "the factors are not of one of the types f16, bf16, f32";
+  if (!read_factor(r, r->a, &r->gemm.element) || !read_factor(r, r->b, &other) || other != r->gemm.element)
+    return "the factors are not of one of the types that the family multiplies";
   if (r->gemm.element == O3_GPU_F32 && r->site->rounds_to_tf32 && r->tensor_cores)
     r->gemm.element = O3_GPU_TF32;
   bool sums = mlirTypeIsAF32(o3_type_element(mlirValueGetType(r->c->value)));
@@ -195,7 +234,9 @@ static bool is_extended(const o3_nest_t *nest, MlirValue value, int index) {
 
 /* |value| is the argument |index| of the body: f32 itself, or extended to it. */
 static bool is_factor(const o3_nest_t *nest, MlirValue value, int index) {
-  return mlirValueEqual(value, mlirBlockGetArgument(nest->body, index)) || is_extended(nest, value, index);
+  o3_gpu_element_t element;
+  return mlirValueEqual(value, mlirBlockGetArgument(nest->body, index)) || is_extended(nest, value, index) ||
+         is_float8(nest, value, index, &element);
 }
 
 typedef bool (*factor_fn_t)(const o3_nest_t *nest, MlirValue value, int index);
@@ -425,8 +466,10 @@ static MlirValue output_of(const reader_t *r) { return r->written[r->num_written
 static const char *read_output(reader_t *r) {
   MlirValue out = output_of(r);
   if (!is_argument(r, out)) return "its result is no argument";
-  if (!o3_kernel_site_element(out, &r->gemm.out)) return "an element type is none of f16, bf16, f32";
-  return NULL;
+  if (o3_kernel_site_element(out, &r->gemm.out)) return NULL;
+  bool bytes = r->float8 && o3_type_bits(o3_type_element(mlirValueGetType(out))) == 8;
+  r->gemm.out = O3_GPU_BYTE;
+  return bytes ? NULL : "the result's type is none of f16, bf16, f32";
 }
 
 /* ---- The epilogue ---- */
@@ -498,11 +541,11 @@ static o3_gemv_schedule_t choose_gemv_schedule(const reader_t *r) {
 }
 
 /* o3.schedule of the product, when it has been chosen before: consumers, products, columns, stages, split,
- * group_rows, store_by_tensor, alternate. */
+ * group_rows, store_by_tensor, alternate, and perhaps promote. */
 static o3_gemm_schedule_t choose_schedule(const reader_t *r) {
-  enum { FIELDS = 8 };
-  int64_t given[FIELDS];
-  if (o3_op_ints(r->product->op, "o3.schedule", given, FIELDS) != FIELDS)
+  enum { FIELDS = 9 };
+  int64_t given[FIELDS] = {0};
+  if (o3_op_ints(r->product->op, "o3.schedule", given, FIELDS) < FIELDS - 1)
     return o3_gemm_schedule(&r->gemm, r->site->gpu);
   return (o3_gemm_schedule_t){.consumers = (int)given[0],
                               .products = (int)given[1],
@@ -512,7 +555,8 @@ static o3_gemm_schedule_t choose_schedule(const reader_t *r) {
                               .blocks = 1,
                               .group_rows = (int)given[5],
                               .store_by_tensor = given[6] != 0,
-                              .alternate = given[7] != 0};
+                              .alternate = given[7] != 0,
+                              .promote = (int)given[8]};
 }
 
 static const char *read_site(reader_t *r) {
@@ -532,8 +576,11 @@ static bool is_depthwise(const reader_t *r) { return r->gemm.window && r->gemm.w
 static const char *refuse_mma(const reader_t *r) { return o3_mma_refuse(&r->gemm, r->site->sm); }
 
 static const char *refuse(const reader_t *r) {
-  if (is_depthwise(r)) return o3_depthwise_refuse(&r->gemm);
   bool wgmma = r->site->gpu->matrix & O3_GPU_WGMMA;
+  bool bytes = o3_gpu_element_info(r->gemm.element)->bytes == 1 || r->gemm.out == O3_GPU_BYTE;
+  if (bytes && (!wgmma || is_depthwise(r))) return "8-bit floats are for warpgroup products alone";
+  if (bytes) return o3_gemm_refuse(&r->gemm);
+  if (is_depthwise(r)) return o3_depthwise_refuse(&r->gemm);
   return wgmma && !o3_gemm_refuse(&r->gemm) ? NULL : refuse_mma(r);
 }
 
@@ -562,6 +609,7 @@ const char *o3_gemm_refuse_ops(o3_arena_t *arena, const o3_gpu_t *gpu, int num_o
                                const MlirOperation *ops) {
   const o3_kernel_site_t site = tensor_site(arena, gpu, num_ops, ops);
   reader_t *r = create_reader(&site);
+  if (r) r->float8 = true;
   return r ? read_all(r) : "memory is out";
 }
 
@@ -587,14 +635,14 @@ const char *o3_gemm_refuse_padding(const o3_gpu_t *gpu, MlirOperation product, M
 typedef struct family {
   const char *(*refuse)(const reader_t *r);
   o3_status_t (*build)(reader_t *r, o3_gpu_kernel_t *kernel, const char **why_not);
-  bool tensor_cores; /* it multiplies f32 as tf32 if it may */
+  bool tensor_cores; /* it multiplies f32 as tf32 if it may, and 8-bit floats */
 } family_t;
 
 static o3_status_t make(const o3_kernel_site_t *site, const family_t *family, o3_gpu_kernel_t *kernel,
                         const char **why_not) {
   reader_t *r = create_reader(site);
   O3_TRY_ALLOC(r);
-  r->tensor_cores = family->tensor_cores;
+  r->tensor_cores = r->float8 = family->tensor_cores;
   *kernel = (o3_gpu_kernel_t){0};
   *why_not = read_site(r);
   if (!*why_not) *why_not = family->refuse(r);
@@ -625,7 +673,7 @@ static o3_status_t build_gemm(reader_t *r, o3_gpu_kernel_t *kernel, const char *
   O3_GPU_KERNEL_NOTE(kernel, {"consumers", schedule.consumers}, {"products", schedule.products},
                      {"columns", schedule.columns}, {"stages", schedule.stages}, {"split", schedule.split},
                      {"group_rows", schedule.group_rows}, {"store_by_tensor", schedule.store_by_tensor},
-                     {"alternate", schedule.alternate});
+                     {"alternate", schedule.alternate}, {"promote", schedule.promote});
   return NULL;
 }
 

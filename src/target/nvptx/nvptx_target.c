@@ -46,6 +46,13 @@ static const char *refuse_conversion(const o3_gpu_t *gpu, int num_ops, const Mli
   return why;
 }
 
+/* What TMA asks for, gemm_launch.c. */
+static const char *refuse_float8(const o3_gpu_t *gpu, int64_t columns, int64_t depth) {
+  if (!(gpu->matrix & O3_GPU_WGMMA)) return "the card's kernels multiply no 8-bit floats";
+  if (columns < 1 || columns % 8) return "its columns are no multiple of 8";
+  return depth < 1 || depth % 16 ? "its sums are no multiple of 16 long" : NULL;
+}
+
 static const char *refuse_attention(const o3_gpu_t *gpu, int num_ops, const MlirOperation *ops) {
   o3_arena_t *scratch = o3_arena_create();
   if (!scratch) return "memory is out";
@@ -61,7 +68,8 @@ static const o3_kernel_support_t KERNELS = {.channels_last = true,
                                             .refuse_epilogue = refuse_epilogue,
                                             .refuse_attention_ops = refuse_attention,
                                             .refuse_conversion = refuse_conversion,
-                                            .refuse_padding = o3_gemm_refuse_padding};
+                                            .refuse_padding = o3_gemm_refuse_padding,
+                                            .refuse_float8 = refuse_float8};
 
 const o3_target_t *o3_target_x86_64_v3(void);
 

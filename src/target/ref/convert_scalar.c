@@ -96,6 +96,10 @@ static int shift_of(const o3_float8_t *f) { return 23 - f->fraction; }
 static int64_t rebias(const o3_float8_t *f) { return (int64_t)(127 - f->bias) << 23; }
 static double least(const o3_float8_t *f) { return ldexp(1, 1 - f->bias - f->fraction); }
 
+static MlirType mlir_type(MlirContext context, const o3_float8_t *f) {
+  return o3_type_parse(context, o3_dtype_info(f->dtype)->mlir);
+}
+
 /* Codes below 2^fraction are so many of the least numbers; others are moved in place. Nothing here is a
  * subnormal f32. */
 static MlirValue from_float8(o3_builder_t *b, MlirValue x, const o3_float8_t *f) {
@@ -118,7 +122,9 @@ static MlirValue from_float8(o3_builder_t *b, MlirValue x, const o3_float8_t *f)
   }
   bits = o3_build_select(b, is_special, special, bits);
   MlirValue sign = with_bits(b, "arith.shli", with_bits(b, "arith.andi", code, 0x80), 24);
-  return from_bits(b, o3_build2(b, "arith.ori", bits, sign));
+  MlirValue number = from_bits(b, o3_build2(b, "arith.ori", bits, sign));
+  o3_op_attr_set(o3_value_def(number), O3_LW_FLOAT8, o3_attr_type(mlir_type(b->context, f)));
+  return number;
 }
 
 /* The code of a magnitude, as bits of f32, when the range had no end. Below the least normal number it is

@@ -21,7 +21,7 @@ typedef struct o3_mma_card {
 typedef struct o3_mma_schedule {
   int warps[2];   /* of a slice, along rows and columns */
   int pieces[2];  /* of the unit's that a warp has */
-  int slices;     /* 1, 2, 4: at most the unit's steps of a stage */
+  int slices;     /* 1, 2, 4, 8: at most the unit's steps of a stage */
   int line_bytes; /* of k a stage: 64 or 128 */
   int stages;     /* 2 without cp.async */
   int blocks;     /* that are to fit on a multiprocessor */

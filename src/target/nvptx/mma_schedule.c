@@ -10,13 +10,15 @@ typedef struct shape {
 } shape_t;
 
 /* Of pieces of 16 x 16. */
-static const shape_t SMALL_PIECES[] = {
+static const shape_t HALF_PIECES[] = {
     {{2, 4}, {4, 4}, 1}, {{2, 2}, {4, 4}, 1}, {{2, 4}, {4, 2}, 1}, {{2, 2}, {4, 2}, 1}, {{2, 2}, {2, 4}, 1},
     {{2, 2}, {2, 2}, 1}, {{2, 2}, {2, 2}, 2}, {{1, 2}, {2, 2}, 2}, {{2, 1}, {2, 2}, 2}, {{1, 1}, {2, 2}, 4},
-    {{1, 4}, {1, 2}, 1}, {{1, 4}, {1, 2}, 2}, {{1, 2}, {1, 2}, 4}};
-/* Of pieces of 32 x 64. */
-static const shape_t LARGE_PIECES[] = {{{4, 2}, {1, 1}, 1}, {{2, 2}, {1, 1}, 1}, {{2, 2}, {1, 1}, 2},
-                                       {{2, 1}, {1, 1}, 2}, {{2, 1}, {1, 1}, 4}, {{1, 1}, {1, 1}, 4}};
+    {{1, 4}, {1, 2}, 1}, {{1, 4}, {1, 2}, 2}, {{1, 2}, {1, 2}, 4}, {{1, 1}, {1, 2}, 4}};
+/* Of pieces of 16 x 32. */
+static const shape_t WORD_PIECES[] = {
+    {{4, 2}, {2, 2}, 1}, {{2, 4}, {2, 2}, 1}, {{2, 2}, {2, 2}, 1}, {{2, 2}, {2, 2}, 2}, {{2, 1}, {2, 2}, 2},
+    {{2, 1}, {2, 2}, 4}, {{1, 1}, {2, 2}, 4}, {{1, 1}, {2, 2}, 8}, {{2, 2}, {2, 1}, 2}, {{1, 1}, {2, 1}, 4},
+    {{1, 1}, {2, 1}, 8}, {{1, 1}, {1, 1}, 4}, {{1, 1}, {1, 1}, 8}};
 
 static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 static int least(int a, int b) { return a < b ? a : b; }
@@ -91,9 +93,9 @@ static bool allowed(const o3_gemm_t *g, const o3_mma_unit_t *u, const o3_mma_car
 }
 
 static const shape_t *shapes_of(const o3_mma_unit_t *u, int *count) {
-  bool large = u->rows > 16;
-  *count = (int)(large ? sizeof(LARGE_PIECES) / sizeof(shape_t) : sizeof(SMALL_PIECES) / sizeof(shape_t));
-  return large ? LARGE_PIECES : SMALL_PIECES;
+  bool words = u->columns > 16;
+  *count = (int)(words ? sizeof(WORD_PIECES) / sizeof(shape_t) : sizeof(HALF_PIECES) / sizeof(shape_t));
+  return words ? WORD_PIECES : HALF_PIECES;
 }
 
 static bool has_shape(const o3_mma_schedule_t *s, const shape_t *shape) {

@@ -71,11 +71,11 @@ static void multiply_884(o3_kernel_text_t *t, o3_gpu_element_t element, bool b_b
   for (int i = 0; i < 4; ++i) issue(t, instruction, (int[]){2, 2, 8}, &a[2 * i], &b[2 * i], sums);
 }
 
-/* A thread has 8 rows and twice 4 columns; a step is 4 of k, which are the members of A's loads, and of B's
+/* A thread has 4 rows and 4 columns; a step is 4 of k, which are the members of A's loads, and of B's
  * by columns. */
 static void multiply_scalars(o3_kernel_text_t *t, o3_gpu_element_t element, bool b_by_rows, const int *a,
                              const int *b, int *sums) {
-  enum { ROWS = 8, COLUMNS = 8, DEPTH = 4 };
+  enum { ROWS = 4, COLUMNS = 4, DEPTH = 4 };
   (void)element;
   for (int k = 0; k < DEPTH; ++k) {
     for (int column = 0; column < COLUMNS; ++column) {
@@ -146,35 +146,34 @@ static const o3_mma_unit_t VOLTA = {.name = "sm70",
                                     .staged = {.order = {{{0, 1, 0}, {2, 3, 1}}}},
                                     .multiply = multiply_884};
 
-/* 4 x 8 lanes of 8 rows, 4 apart, and twice 4 columns. */
-static const o3_mma_unit_t SCALARS = {
-    .name = "fma",
-    .rows = 32,
-    .columns = 64,
-    .depth = 4,
-    .num_pairs = 32,
-    .row = {{{3, 3, 0}}},
-    .column = {{{0, 7, 2}}},
-    .pair_rows = 8,
-    .row_step = 4,
-    .column_at = {0, 2, 32, 34},
-    .fragments = {{.load = O3_MMA_LDS128,
-                   .num_loads = 8,
-                   .line = {{{3, 3, 0}}},
-                   .loads = {{0, 0}, {4, 0}, {8, 0}, {12, 0}, {16, 0}, {20, 0}, {24, 0}, {28, 0}},
-                   .as_floats = true},
-                  {.load = O3_MMA_LDS128,
-                   .num_loads = 8,
-                   .line = {{{0, 7, 2}}},
-                   .loads = {{0, 0}, {1, 0}, {2, 0}, {3, 0}, {32, 0}, {33, 0}, {34, 0}, {35, 0}},
-                   .order = {{{2, 7, 0}}},
-                   .as_floats = true},
-                  {.load = O3_MMA_LDS128,
-                   .num_loads = 8,
-                   .chunk = {{{0, 7, 0}}},
-                   .loads = {{0, 0}, {0, 8}, {1, 0}, {1, 8}, {2, 0}, {2, 8}, {3, 0}, {3, 8}},
-                   .as_floats = true}},
-    .multiply = multiply_scalars};
+/* 4 x 8 lanes of 4 rows, 4 apart, and 4 columns. */
+static const o3_mma_unit_t SCALARS = {.name = "fma",
+                                      .rows = 16,
+                                      .columns = 32,
+                                      .depth = 4,
+                                      .num_pairs = 8,
+                                      .row = {{{3, 3, 0}}},
+                                      .column = {{{0, 7, 2}}},
+                                      .pair_rows = 4,
+                                      .row_step = 4,
+                                      .column_at = {0, 2},
+                                      .fragments = {{.load = O3_MMA_LDS128,
+                                                     .num_loads = 4,
+                                                     .line = {{{3, 3, 0}}},
+                                                     .loads = {{0, 0}, {4, 0}, {8, 0}, {12, 0}},
+                                                     .as_floats = true},
+                                                    {.load = O3_MMA_LDS128,
+                                                     .num_loads = 4,
+                                                     .line = {{{0, 7, 2}}},
+                                                     .loads = {{0, 0}, {1, 0}, {2, 0}, {3, 0}},
+                                                     .order = {{{2, 7, 0}}},
+                                                     .as_floats = true},
+                                                    {.load = O3_MMA_LDS128,
+                                                     .num_loads = 4,
+                                                     .chunk = {{{0, 7, 0}}},
+                                                     .loads = {{0, 0}, {1, 0}, {2, 0}, {3, 0}},
+                                                     .as_floats = true}},
+                                      .multiply = multiply_scalars};
 
 enum { VOLTA_CARDS = 70, TURING_CARDS = 75, AMPERE_CARDS = 80 };
 

@@ -1,4 +1,5 @@
 /* All that a user may have got wrong is found here, before the first second of work. */
+#include <limits.h>
 #include <llvm-c/Core.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -96,10 +97,29 @@ static o3_status_t plan_text_output(o3_plan_t *plan, bool partial) {
   return NULL;
 }
 
+/* The name within its folder, which has other spellings than |path|. */
+static const char *last_name(const char *path) {
+  const char *slash = strrchr(path, '/');
+  return slash ? slash + 1 : path;
+}
+
+static bool is_folder_of(const char *path, struct stat *info) {
+  char folder[PATH_MAX];
+  size_t length = (size_t)(last_name(path) - path);
+  if (length >= sizeof(folder)) return false;
+  memcpy(folder, path, length);
+  folder[length] = 0;
+  return !stat(length ? folder : ".", info);
+}
+
+/* Of files that do not exist yet, the folders are compared. */
 static bool is_same_file(const char *one, const char *other) {
   struct stat a, b;
   if (!strcmp(one, other)) return true;
-  return !stat(one, &a) && !stat(other, &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+  bool exists = !stat(one, &a), both = !stat(other, &b) && exists;
+  if (both) return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+  return !strcmp(last_name(one), last_name(other)) && is_folder_of(one, &a) && is_folder_of(other, &b) &&
+         a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
 static o3_status_t check_not_model(const o3_plan_t *plan, const char *what, const char *path) {

@@ -1,9 +1,9 @@
-/* Dead ops, equal ops, and tensors repeated for ops that do so by themselves.
+/* Dead ops, equal ops, tensors repeated for ops that do so by themselves, and logarithms of softmaxes.
  *
  * IRDL ops carry no traits, so upstream's canonicalize and CSE leave them alone; this is the same for ours.
  * Needs: a normalized module. Guarantees: no pure op without readers; within a block no two pure ops with the
  * same name, operands, attributes and result types; no o3.broadcast before an elementwise op of which another
- * operand has the result's shape.
+ * operand has the result's shape; no o3.log of an o3.softmax.
  *
  *     %a = "o3.exp"(%x)
  *     %b = "o3.exp"(%x)         =>   %a = "o3.exp"(%x)
@@ -178,11 +178,41 @@ static o3_status_t drop_all_broadcasts(MlirModule module, o3_arena_t *arena) {
   return NULL;
 }
 
+/* ---- Logarithms ---- */
+
+/* A probability that f32 does not hold has a logarithm that it does: x - max - log(sum). The softmax stays if
+ * something else reads it. */
+static void take_log_of_softmax(MlirOperation op) {
+  MlirOperation softmax = o3_value_def(mlirOperationGetOperand(op, 0));
+  bool fits =
+      !mlirOperationIsNull(softmax) && o3_op_is(softmax, "o3.softmax") && !o3_op_bool(softmax, "log", false);
+  if (!fits) return;
+  o3_builder_t b = o3_builder_before(op);
+  MlirType type = mlirValueGetType(mlirOperationGetResult(op, 0));
+  MlirValue y =
+      o3_build1_attrs(&b, "o3.softmax", type, O3_VALUES(mlirOperationGetOperand(softmax, 0)),
+                      O3_ATTRS({"axis", o3_op_attr(softmax, "axis")}, {"log", mlirBoolAttrGet(b.context, 1)},
+                               {"o3.shape", o3_op_attr(op, "o3.shape")}));
+  mlirValueReplaceAllUsesOfWith(mlirOperationGetResult(op, 0), y);
+  mlirOperationDestroy(op);
+}
+
+static o3_status_t take_logs(MlirModule module, o3_arena_t *arena) {
+  o3_ptr_vec_t ops = o3_ptr_vec(arena);
+  O3_TRY(o3_collect_ops(mlirModuleGetOperation(module), &ops));
+  for (size_t i = 0; i < ops.count; ++i) {
+    MlirOperation op = {.ptr = ops.items[i]};
+    if (o3_op_is(op, "o3.log")) take_log_of_softmax(op);
+  }
+  return NULL;
+}
+
 o3_status_t o3_rewrite_simplify(o3_pass_env_t *env, MlirModule module) {
   (void)env;
   o3_arena_t *arena = o3_arena_create();
   O3_TRY_ALLOC(arena);
   o3_status_t status = drop_all_broadcasts(module, arena);
+  if (!status) status = take_logs(module, arena);
   if (!status) status = merge_regions(mlirModuleGetOperation(module), arena);
   if (!status) status = erase_dead(module, arena);
   o3_arena_destroy(arena);

@@ -109,6 +109,7 @@ for axis in (-1, 1, 0):
     R("Softmax", [T("A,B,C", "wide")], ROWS, F32, softmax(axis), axis=axis, _tol=8)
     R("LogSoftmax", [T("A,B,C", "wide")], ROWS, F32, lambda x, a=axis: np.log(softmax(a)(x)), axis=axis, _tol=8)
 R("Softmax", [T("A,B,C", "wide")], ROWS, ["f64", *HALVES], softmax(-1), _tol=4)
+R("t = Softmax <axis=1> (x0) u = Log(t) y0 = Add(t, u)", [T("A,B,C", "wide")], ROWS[:5], F32, _tol=16)
 R("Softmax", [T("A,B,C", "small")], CUBE, F32, lambda x: softmax(1)(x.reshape(x.shape[0], -1)).reshape(x.shape), axis=1,
   _opset=11, _tol=8)
 R("Hardmax", [T("A,B", "distinct")], [(3, 7), (1, 64)], F32, lambda x: (x == x.max(1, keepdims=True)) * 1.0, axis=1)

@@ -86,6 +86,19 @@ static int64_t operations_of(MlirOperation op) {
   return 0;
 }
 
+/* Blocks of channels that are not full are counted for what they hold: of |channels| 16 of each block are
+ * among the dims. */
+static int64_t without_padding(MlirOperation op, int64_t all) {
+  enum { LANES = 16 };
+  int64_t channels[2];
+  if (o3_op_ints(op, "o3.channels", channels, 2) != 2) return all;
+  for (int i = 0; i < 2; ++i) {
+    int64_t padded = (channels[i] + LANES - 1) / LANES * LANES;
+    if (padded && all % padded == 0) all = product(all / padded, channels[i]);
+  }
+  return all;
+}
+
 /* |fixed| operations for each iteration of the dims that |left_out| does not hold. */
 static void count_iterations(o3_builder_t *b, const o3_nest_t *nest, int64_t fixed, const bool *left_out,
                              amount_t *sum) {
@@ -98,7 +111,7 @@ static void count_iterations(o3_builder_t *b, const o3_nest_t *nest, int64_t fix
       multiply(b, &factor, o3_nest_own_size(nest, d, b));
     }
   }
-  add(b, sum, fixed, factor);
+  add(b, sum, without_padding(nest->op, fixed), factor);
 }
 
 /* What is stored is multiplied, for each position of the result; zeros that are not stored cost nothing. */

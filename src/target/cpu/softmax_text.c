@@ -4,14 +4,14 @@
  * cache between them. The comparison drops NaNs, which come back through the sum. A greatest score of -inf is
  * taken for 0, so that what is masked is exp(-inf) and not exp(-inf + inf).
  *
- * The exponential is o3k_math_exp_low of math_functions.mlir: no overflow, and results below 2e-38, beside a
- * sum of at least 1, are 0. It multiplies by the power of two, as a NaN's bits are no exponent to add to.
+ * The exponentials are of nothing positive, which cpu-expand-math makes o3k_math_exp_low of: no overflow, and
+ * results below 2e-38, beside a sum of at least 1, are 0.
  */
 #include "target/cpu/softmax_text.h"
 
 #include "base/strbuf.h"
 
-/* $L lanes, $V their vector type, $B its mask, $I the same of integers, $R the most rows. */
+/* $L lanes, $V their vector type, $B its mask, $R the most rows. */
 static const char TEXT[] =
     "module {\n"
     "func.func private @o3k_mask_sees(%memory: index, %at: index, %row: index, %column: index, %rows: "
@@ -91,40 +91,6 @@ static const char TEXT[] =
     "      %q = arith.mulf %v, %inverse : f32\n"
     "      memref.store %q, %Y[%at] : memref<?xf32>\n"
     "    }\n  }\n  return\n}\n"
-    "func.func private @o3k_f32_softmax_exp(%x: $V) -> $V attributes {passthrough = [\"alwaysinline\"]} {\n"
-    "  %low = arith.constant dense<-8.7e1> : $V\n"
-    "  %zero = arith.constant dense<0.0> : $V\n"
-    "  %log2e = arith.constant dense<1.44269504> : $V\n"
-    "  %magic = arith.constant dense<12582912.0> : $V\n"
-    "  %ln2_high = arith.constant dense<-0.693359375> : $V\n"
-    "  %ln2_low = arith.constant dense<2.12194440e-4> : $V\n"
-    "  %one = arith.constant dense<1.0> : $V\n"
-    "  %p6 = arith.constant dense<1.381453942e-3> : $V\n"
-    "  %p5 = arith.constant dense<8.368745446e-3> : $V\n"
-    "  %p4 = arith.constant dense<4.166838899e-2> : $V\n"
-    "  %p3 = arith.constant dense<1.666652113e-1> : $V\n"
-    "  %p2 = arith.constant dense<4.999999404e-1> : $V\n"
-    "  %shift = arith.constant dense<23> : $I\n"
-    "  %bias = arith.constant dense<0x3F800000> : $I\n"
-    "  %below = arith.cmpf olt, %x, %low : $V\n"
-    "  %t = math.fma %x, %log2e, %magic : $V\n"
-    "  %nf = arith.subf %t, %magic : $V\n"
-    "  %bits = arith.bitcast %t : $V to $I\n"
-    "  %n = arith.shli %bits, %shift : $I\n"
-    "  %sb = arith.addi %n, %bias : $I\n"
-    "  %s = arith.bitcast %sb : $I to $V\n"
-    "  %r0 = math.fma %nf, %ln2_high, %x : $V\n"
-    "  %r = math.fma %nf, %ln2_low, %r0 : $V\n"
-    "  %q5 = math.fma %p6, %r, %p5 : $V\n"
-    "  %q4 = math.fma %q5, %r, %p4 : $V\n"
-    "  %q3 = math.fma %q4, %r, %p3 : $V\n"
-    "  %q2 = math.fma %q3, %r, %p2 : $V\n"
-    "  %q1 = math.fma %q2, %r, %one : $V\n"
-    "  %y = math.fma %q1, %r, %one : $V\n"
-    "  %e = arith.mulf %y, %s : $V\n"
-    "  %result = arith.select %below, %zero, %e : $B, $V\n"
-    "  return %result : $V\n"
-    "}\n"
     "func.func private @o3k_f32_softmax_greatest(%S: memref<?xf32>, %s: index, %s_row: index, %H: "
     "memref<?xf32>,\n"
     "    %h: index, %rows: index, %columns: index) attributes {passthrough = [\"noinline\"]} {\n"
@@ -190,7 +156,7 @@ static const char TEXT[] =
     "    %none = arith.cmpf oeq, %new, %vlow : $V\n"
     "    %top = arith.select %none, %vzero, %new : $B, $V\n"
     "    %step = arith.subf %old, %top : $V\n"
-    "    %scale = func.call @o3k_f32_softmax_exp(%step) : ($V) -> $V\n"
+    "    %scale = math.exp %step {o3.not_positive} : $V\n"
     "    vector.maskedstore %M[%mr], %some, %new : memref<?xf32>, $B, $V\n"
     "    vector.maskedstore %tops[%r], %some, %top : memref<$Rxf32>, $B, $V\n"
     "    vector.maskedstore %steps[%r], %some, %step : memref<$Rxf32>, $B, $V\n"
@@ -205,7 +171,7 @@ static const char TEXT[] =
     "      %at = arith.addi %sr, %c : index\n"
     "      %x = vector.load %S[%at] : memref<?xf32>, $V\n"
     "      %d = arith.subf %x, %vtop : $V\n"
-    "      %e = func.call @o3k_f32_softmax_exp(%d) : ($V) -> $V\n"
+    "      %e = math.exp %d {o3.not_positive} : $V\n"
     "      vector.store %e, %S[%at] : memref<?xf32>, $V\n"
     "      %n = arith.addf %a, %e : $V\n"
     "      scf.yield %n : $V\n"
@@ -214,7 +180,7 @@ static const char TEXT[] =
     "      %at = arith.addi %sr, %c : index\n"
     "      %x = vector.maskedload %S[%at], %mask, %vlow : memref<?xf32>, $B, $V into $V\n"
     "      %d = arith.subf %x, %vtop : $V\n"
-    "      %e = func.call @o3k_f32_softmax_exp(%d) : ($V) -> $V\n"
+    "      %e = math.exp %d {o3.not_positive} : $V\n"
     "      vector.maskedstore %S[%at], %mask, %e : memref<?xf32>, $B, $V\n"
     "      %n = arith.addf %a, %e : $V\n"
     "      scf.yield %n : $V\n"
@@ -255,7 +221,6 @@ static const char TEXT[] =
 static void put_variable(o3_strbuf_t *text, char variable, int lanes) {
   if (variable == 'L') o3_strbuf_printf(text, "%d", lanes);
   if (variable == 'V') o3_strbuf_printf(text, "vector<%dxf32>", lanes);
-  if (variable == 'I') o3_strbuf_printf(text, "vector<%dxi32>", lanes);
   if (variable == 'R') o3_strbuf_printf(text, "%d", O3_SOFTMAX_ROWS);
   if (variable == 'B') o3_strbuf_printf(text, "vector<%dxi1>", lanes);
 }

@@ -61,6 +61,9 @@ run 1 "$O3C" net.onnx -O3 -q --report ./net.onnx -o e.so
 err_is "o3c: error: report './net.onnx' is the model itself"
 run 1 "$O3C" net.onnx -O3 -q --report e.so -o e.so
 err_is "o3c: error: report 'e.so' is the output, too"
+rm -f new.so
+run 1 "$O3C" net.onnx -O3 -q --report ./new.so -o new.so
+err_is "o3c: error: report './new.so' is the output, too"
 run 1 "$O3C" net.onnx -O3 -q --report - --emit rewrite -o -
 err_is "o3c: error: report and output both want stdout"
 run 0 "$O3C" net.onnx -O3 -q --report - -o e.so

@@ -93,6 +93,9 @@ static void test_types(void **state) {
   o3_gemm_t gemm = product(64, 64, 64, true, O3_GPU_BF16);
   assert_string_equal(o3_mma_refuse(&gemm, 75), "the card multiplies no numbers of the type");
   assert_null(o3_mma_refuse(&gemm, 80));
+  gemm.element = O3_GPU_E4M3;
+  assert_string_equal(o3_mma_refuse(&gemm, 80), "the card multiplies no numbers of the type");
+  gemm.element = O3_GPU_F16;
   gemm.k = 0;
   assert_string_equal(o3_mma_refuse(&gemm, 80), "a size is zero");
 }

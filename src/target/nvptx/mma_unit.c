@@ -179,9 +179,9 @@ enum { VOLTA_CARDS = 70, TURING_CARDS = 75, AMPERE_CARDS = 80 };
 
 const o3_mma_unit_t *o3_mma_unit(int sm, o3_gpu_element_t element) {
   if (element == O3_GPU_F32) return &SCALARS;
-  if (sm >= AMPERE_CARDS) return &AMPERE;
+  if (element == O3_GPU_BF16) return sm >= AMPERE_CARDS ? &AMPERE : NULL;
   if (element != O3_GPU_F16) return NULL;
-  return sm >= TURING_CARDS ? &TURING : sm >= VOLTA_CARDS ? &VOLTA : NULL;
+  return sm >= AMPERE_CARDS ? &AMPERE : sm >= TURING_CARDS ? &TURING : sm >= VOLTA_CARDS ? &VOLTA : NULL;
 }
 
 /* ---- Blocks ---- */

@@ -7,7 +7,7 @@
 
 #include "base/check.h"
 
-enum { LANES = 16, LINE_BYTES = 64, LONGEST_PIECE = 128 };
+enum { LANES = 16, LINE_BYTES = 64, LONGEST_PIECE = 128, JOINED_PIECE = 28 };
 
 static int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -217,6 +217,8 @@ o3_schedule_tiles_t o3_schedule_tiles(const o3_machine_t *machine, const o3_sche
     choose_wide_tile(product, &s);
   s.piece = choose_piece(product, s.pixels);
   choose_strips(machine, product, &s);
+  if (product->is_joined && s.blocks == 1 && product->run > LONGEST_PIECE)
+    s.piece = JOINED_PIECE / s.pixels * s.pixels;
   s.ahead = reads_ahead(machine, product);
   return s;
 }

@@ -108,6 +108,7 @@ typedef struct o3_schedule_blocks {
   int64_t reads;        /* of each input, if one block of outputs is computed at a time */
   int64_t streams;      /* blocks of channels that a tile reads, if there is no window; else 0 */
   bool is_row;          /* the run is a row of an image that a chain makes block by block */
+  bool is_joined;       /* few outputs of a last block are computed after other ones of the same pixels */
   int64_t chain_rows;   /* of the result that a chain makes at a time; 0: it is no chain's */
 } o3_schedule_blocks_t;
 o3_schedule_tiles_t o3_schedule_tiles(const o3_machine_t *machine, const o3_schedule_blocks_t *product);

@@ -92,6 +92,12 @@ R("ConvInteger", [T("N,3,H,W", "extremes", "u8"), W("4,3,3,3", "extremes", "u8")
   pads=[1, 1, 1, 1])
 
 # What follows a convolution and may be taken into it.
+# A few outputs beyond full blocks, or alone: sums in parts, and joined; with what is added, from old results.
+for inputs, outputs, kernel in ((96, 18, 1), (70, 42, 1), (33, 3, 3), (64, 12, 1), (17, 34, 3), (40, 1, 2)):
+    R("t = Conv(x0, x1) u = Conv(t, x2, x3) v = Add(u, x4) y0 = HardSwish(v)",
+      [f"N,{inputs},H,W", W(f"{inputs},{inputs},1,1"), W(f"{outputs},{inputs},{kernel},{kernel}"), W(f"{outputs}"),
+       W(f"{outputs},1,1")], [(1, 7, 31), (2, 5, 13), (1, 3, 61)], F32, _tol=128)
+
 CONV = "t = Conv <pads=[1,1,1,1]> (x0, x1, x2) "
 for rest in ("y0 = Relu(t)", "y0 = Sigmoid(t)", "y0 = HardSwish(t)", "s = Add(t, x0) y0 = Relu(s)",
              "s = Sigmoid(t) y0 = Mul(t, s)", "y0 = MaxPool <kernel_shape=[2,2], strides=[2,2]> (t)",

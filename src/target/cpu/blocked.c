@@ -20,6 +20,7 @@
 #include "schedule/cpu_schedule.h"
 #include "target/cpu/blocked_match.h"
 #include "target/cpu/blocked_row.h"
+#include "target/cpu/blocked_tiles.h"
 #include "target/cpu/cpu.h"
 #include "target/cpu/cpu_ir.h"
 #include "target/cpu/loops.h"
@@ -40,10 +41,12 @@ typedef struct o3_blocked_emitter {
   o3_tile_t tile;               /* the full one */
   int64_t run, piece;           /* pixels of the run (-1: known at run time) and of a piece */
   int64_t blocks, last_columns; /* whole and partial ones; columns of the last, 16 for convolutions */
-  int last_lanes;               /* that are computed of the last block of channels */
-  MlirValue strip;              /* rows of a strip */
-  MlirValue row_choices[2];     /* of tiles for rows of an image without its border, full blocks and the last
-                                   one; null if sizes are known */
+  int num_parts;                /* of the last block of channels; 0: it is as others */
+  o3_tile_part_t parts[O3_TILE_MAX_PARTS];
+  bool joined;              /* the last block, in parts, is computed with the one before it */
+  MlirValue strip;          /* rows of a strip */
+  MlirValue row_choices[2]; /* of tiles for rows of an image without its border, full blocks and the last
+                               one; null if sizes are known */
   int num_before, num_after;
   int num_in_tile; /* of the first ops after: they are part of the tiles */
   o3_blocked_side_t before[MAX_SIDES], after[MAX_SIDES];
@@ -89,10 +92,16 @@ static int64_t bytes_from(const o3_nest_operand_t *operand, int first) {
   return bytes;
 }
 
-/* How often the image is read, a block of results at a time. */
-static int64_t reads_of_image(const emitter_t *self) {
+/* What few outputs of a last block read is read while it is in the first-level cache. */
+static bool joins_parts(const emitter_t *self, const o3_tile_part_t *parts, int num_parts) {
+  bool is_split = num_parts && parts[num_parts - 1].tile.split;
+  return is_split && self->blocks > 1 && !self->row_length && !self->chain_rows;
+}
+
+/* How often the image is read, a block of results, or the last two, at a time. */
+static int64_t reads_of_image(const emitter_t *self, bool joined) {
   const o3_blocked_t *p = &self->product;
-  int64_t reads = self->blocks;
+  int64_t reads = self->blocks - joined;
   for (int i = 0; i < p->around.count && !p->lanewise; ++i) {
     if (!o3_nest_uses(p->x, p->around.at[i])) reads *= p->nest.sizes[p->around.at[i]];
   }
@@ -102,9 +111,14 @@ static int64_t reads_of_image(const emitter_t *self) {
 static o3_status_t read_schedule(emitter_t *self) {
   const o3_blocked_t *p = &self->product;
   const o3_sparse_form_t *form = &p->sparse;
+  const o3_tile_t any = {.lanes = self->env->machine->vector_bytes / (int)sizeof(float),
+                         .width = O3_BLOCK_LANES};
+  o3_tile_part_t parts[O3_TILE_MAX_PARTS];
+  int num_parts = o3_blocked_parts(p, &any, parts);
+  bool joined = joins_parts(self, parts, num_parts);
   const o3_schedule_blocks_t product = {
       .run = self->run,
-      .blocks = self->last_lanes < O3_BLOCK_LANES && self->blocks > 1 ? self->blocks - 1 : self->blocks,
+      .blocks = num_parts && self->blocks > 1 ? self->blocks - 1 : self->blocks,
       .steps = o3_blocked_innermost_steps(p),
       .last_steps = p->last_inputs,
       .pixel_turns = o3_blocked_pixel_turns(p),
@@ -117,7 +131,8 @@ static o3_status_t read_schedule(emitter_t *self) {
                                   : bytes_from(p->w, 0),
       .rows = row_dim(p) < 0 ? 0 : p->nest.sizes[row_dim(p)],
       .image_bytes = bytes_from(p->x, 1),
-      .reads = reads_of_image(self),
+      .reads = reads_of_image(self, joined),
+      .is_joined = joined || num_parts > 1,
       .streams = o3_blocked_streams(p),
       .is_row = self->row_length > 0,
       .chain_rows = self->chain_rows};
@@ -172,17 +187,6 @@ static o3_tile_t full_tile(const emitter_t *self) {
   return tile;
 }
 
-/* Half a block in vectors of half a block; where these are the machine's own, there are registers for twice
- * the pixels. */
-static void use_part_of_block(o3_tile_t *tile, int lanes) {
-  tile->blocks = 1;
-  tile->used = lanes;
-  if (tile->lanes > lanes)
-    tile->lanes = lanes;
-  else
-    tile->pixels *= tile->width / lanes;
-}
-
 static o3_status_t add_tile(const emitter_t *self, const o3_tile_t *tile, const char *name) {
   if (!mlirOperationIsNull(o3_module_func(self->module, name))) return NULL;
   char *text = o3_tile_text(tile);
@@ -190,7 +194,8 @@ static o3_status_t add_tile(const emitter_t *self, const o3_tile_t *tile, const 
   o3_status_t status = o3_cpu_add_functions(self->module, text, "tile");
   free(text);
   for (int i = 0; !status && i < self->num_in_tile; ++i)
-    status = o3_tile_after_insert(o3_module_func(self->module, name), tile->lanes, &self->after[i].nest);
+    status =
+        o3_tile_after_insert(o3_module_func(self->module, name), o3_tile_stored(tile), &self->after[i].nest);
   return status;
 }
 
@@ -201,7 +206,8 @@ static MlirValue depth_step(const o3_blocked_t *p, const o3_blocked_depth_t *par
 }
 
 /* The loops of the depth from the outside; those that are missing have one turn. */
-static void depth_arguments(const emitter_t *self, o3_builder_t *b, MlirValue *arguments) {
+static void depth_arguments(const emitter_t *self, const o3_tile_t *tile, o3_builder_t *b,
+                            MlirValue *arguments) {
   const o3_blocked_t *p = &self->product;
   for (int i = 0; i < 3; ++i) {
     int at = o3_blocked_depth_at(p, i);
@@ -212,8 +218,7 @@ static void depth_arguments(const emitter_t *self, o3_builder_t *b, MlirValue *a
   int64_t channels = p->lanewise ? 1 : p->depth[p->num_depth - 1].size;
   arguments[O3_TILE_C] = arguments[O3_TILE_C_LAST] = o3_build_index(b, channels);
   if (p->last_inputs)
-    arguments[O3_TILE_C_LAST] =
-        o3_build_index(b, divide_up(p->last_inputs, self->tile.unroll) * self->tile.unroll);
+    arguments[O3_TILE_C_LAST] = o3_build_index(b, divide_up(p->last_inputs, tile->unroll) * tile->unroll);
 }
 
 /* The same for a window that is cut off: from its first row inside. */
@@ -283,15 +288,16 @@ static MlirValue bias_address(const task_t *task, o3_builder_t *b, MlirValue blo
   return o3_nest_address(&side->nest, task->self->bias, b, ivs);
 }
 
-/* Which entries a tile of sparse weights sums, and how far they make it step in X; its block is |part| of the
- * 16 lanes. */
+/* Which entries a tile of sparse weights sums, and how far they make it step in X; its block are the lanes
+ * from |lane| on of the 16. */
 static void sparse_arguments(const task_t *task, o3_builder_t *b, const o3_tile_t *tile, MlirValue block,
-                             int part, MlirValue *a) {
+                             int lane, MlirValue *a) {
   const o3_blocked_t *p = &task->self->product;
   const o3_sparse_form_t *form = &p->sparse;
   const o3_nest_operand_t *rows = &p->nest.operands[O3_SPARSE_ROWS];
   MlirType i32 = mlirIntegerTypeGet(b->context, 32);
-  MlirValue row = scaled(b, o3_build_index(b, part), block, o3_build_index(b, O3_BLOCK_LANES / tile->width));
+  MlirValue row = scaled(b, o3_build_index(b, lane / tile->width), block,
+                         o3_build_index(b, O3_BLOCK_LANES / tile->width));
   for (int i = 0; i < 2; ++i) {
     MlirValue at =
         o3_build2(b, "arith.addi", o3_build2(b, "arith.addi", row, rows->offset), o3_build_index(b, i));
@@ -299,10 +305,7 @@ static void sparse_arguments(const task_t *task, o3_builder_t *b, const o3_tile_
     a[i ? O3_TILE_TO : O3_TILE_FROM] =
         o3_build1(b, "arith.index_cast", o3_build_index_type(b), O3_VALUES(limit));
   }
-  MlirValue skipped = o3_build_index(b, (int64_t)part * tile->width);
-  a[O3_TILE_Y_AT] = o3_build2(b, "arith.addi", a[O3_TILE_Y_AT], skipped);
-  if (task->self->bias) a[O3_TILE_B_AT] = o3_build2(b, "arith.addi", a[O3_TILE_B_AT], skipped);
-  a[O3_TILE_COLS] = o3_build_index(b, task->self->last_columns - part * tile->width);
+  a[O3_TILE_COLS] = o3_build_index(b, task->self->last_columns - lane);
   a[O3_TILE_TABLE] = p->nest.operands[O3_SPARSE_COLUMNS].flat;
   a[O3_TILE_N0] = a[O3_TILE_C] = a[O3_TILE_C_LAST] = o3_build_index(b, 0);
   a[O3_TILE_S2] = form->is_matmul ? o3_build_index(b, O3_BLOCK_LANES) : p->x->stride_values[1];
@@ -315,9 +318,9 @@ static void sparse_arguments(const task_t *task, o3_builder_t *b, const o3_tile_
   }
 }
 
-/* One call for |pixel| and those after it, and |part| of |block|. */
+/* One call for |pixel| and those after it, and the lanes of |block| from |lane| on. */
 static o3_status_t call_tile(const task_t *task, o3_builder_t *b, const o3_tile_t *tile, MlirValue pixel,
-                             MlirValue block, int part) {
+                             MlirValue block, int lane) {
   const emitter_t *self = task->self;
   const o3_blocked_t *p = &self->product;
   MlirValue a[O3_TILE_SPARSE_ARGUMENTS], zero = o3_build_index(b, 0), ivs[O3_IR_MAX_RANK];
@@ -342,9 +345,14 @@ static o3_status_t call_tile(const task_t *task, o3_builder_t *b, const o3_tile_
   a[O3_TILE_B_AT] = self->bias ? bias_address(task, b, block) : zero;
   a[O3_TILE_START] = o3_build_index(b, self->start);
   a[O3_TILE_COLS] = o3_build_index(b, self->last_columns);
-  if (tile->depth) sparse_arguments(task, b, tile, block, part, a);
+  if (lane) {
+    static const o3_tile_argument_t AT[] = {O3_TILE_Y_AT, O3_TILE_B_AT, O3_TILE_W_AT};
+    for (int i = 0; i < (tile->depth ? 2 : 3); ++i)
+      a[AT[i]] = o3_build2(b, "arith.addi", a[AT[i]], o3_build_index(b, lane));
+  }
+  if (tile->depth) sparse_arguments(task, b, tile, block, lane, a);
   if (tile->taps) row_arguments(task, b, tile, pixel, a);
-  if (!tile->depth && !tile->taps) depth_arguments(self, b, a);
+  if (!tile->depth && !tile->taps) depth_arguments(self, tile, b, a);
   char *name = o3_tile_name(tile);
   O3_TRY_ALLOC(name);
   o3_op_spec_t spec = {
@@ -365,15 +373,16 @@ typedef struct tiles {
   const task_t *task;
   o3_tile_t tile;
   MlirValue block;
+  int lane; /* of the block, the first */
 } tiles_t;
 
 static o3_status_t tile_body(o3_builder_t *b, void *context, MlirValue pixel, const MlirValue *carried,
                              MlirValue *next) {
   const tiles_t *tiles = context;
   (void)carried, (void)next;
-  for (int part = 0; part * tiles->tile.width < O3_BLOCK_LANES; ++part) {
-    bool exists = !tiles->tile.masked || part * tiles->tile.width < tiles->task->self->last_columns;
-    if (exists) O3_TRY(call_tile(tiles->task, b, &tiles->tile, pixel, tiles->block, part));
+  for (int lane = tiles->lane; lane < O3_BLOCK_LANES; lane += tiles->tile.width) {
+    bool exists = !tiles->tile.masked || lane < tiles->task->self->last_columns;
+    if (exists) O3_TRY(call_tile(tiles->task, b, &tiles->tile, pixel, tiles->block, lane));
   }
   return NULL;
 }
@@ -444,7 +453,7 @@ static o3_status_t build_piece(tiles_t *tiles, o3_builder_t *b, const emitter_t 
 
 static o3_status_t row_tile(o3_builder_t *b, void *context, const o3_tile_t *tile, MlirValue pixel) {
   const tiles_t *tiles = context;
-  return call_tile(tiles->task, b, tile, pixel, tiles->block, 0);
+  return call_tile(tiles->task, b, tile, pixel, tiles->block, tiles->lane);
 }
 
 static o3_status_t build_row(tiles_t *tiles, o3_builder_t *b) {
@@ -459,9 +468,9 @@ static o3_status_t build_row(tiles_t *tiles, o3_builder_t *b) {
   return o3_blocked_row_build(&row, b);
 }
 
-static o3_status_t build_run(const task_t *task, o3_builder_t *b, o3_tile_t tile, MlirValue block) {
+static o3_status_t build_run(const task_t *task, o3_builder_t *b, o3_tile_t tile, MlirValue block, int lane) {
   const emitter_t *self = task->self;
-  tiles_t tiles = {task, tile, block};
+  tiles_t tiles = {task, tile, block, lane};
   if (self->product.inside) return build_row(&tiles, b);
   bool whole = self->row_length || (self->run <= self->piece && self->run <= self->schedule.strip_pixels);
   if (self->run >= 0 && whole) return build_whole_run(&tiles, b, self->run);
@@ -473,33 +482,43 @@ static o3_status_t build_run(const task_t *task, o3_builder_t *b, o3_tile_t tile
 static o3_status_t full_blocks(o3_builder_t *b, void *context, MlirValue *yields) {
   const task_t *task = context;
   (void)yields;
-  return build_run(task, b, task->self->tile, task->block);
+  return build_run(task, b, task->self->tile, task->block, 0);
 }
 
-/* The last blocks: one by one, the last of all perhaps masked or a part of one. */
+static o3_status_t build_parts(const task_t *task, o3_builder_t *b, MlirValue block) {
+  const emitter_t *self = task->self;
+  for (int i = 0; i < self->num_parts; ++i) {
+    o3_tile_t tile = self->parts[i].tile;
+    tile.after = self->tile.after;
+    O3_TRY(build_run(task, b, tile, block, self->parts[i].lane));
+  }
+  return NULL;
+}
+
+/* The last blocks: one by one, the last of all perhaps masked or in parts. */
 static o3_status_t last_blocks(o3_builder_t *b, void *context, MlirValue *yields) {
   const task_t *task = context;
   const emitter_t *self = task->self;
   o3_tile_t tile = self->tile;
   int64_t left = self->blocks % tile.blocks;
   (void)yields;
-  left = left ? left : tile.blocks;
+  left = self->joined ? 2 : left ? left : tile.blocks;
   tile.blocks = 1;
   for (int64_t i = 0; i < left; ++i) {
     MlirValue block = o3_build2(b, "arith.addi", task->block, o3_build_index(b, i));
     tile.masked = i + 1 == left && self->last_columns < O3_BLOCK_LANES;
-    if (i + 1 == left && self->last_lanes < O3_BLOCK_LANES) use_part_of_block(&tile, self->last_lanes);
-    O3_TRY(build_run(task, b, tile, block));
+    bool in_parts = i + 1 == left && self->num_parts;
+    O3_TRY(in_parts ? build_parts(task, b, block) : build_run(task, b, tile, block, 0));
   }
   return NULL;
 }
 
 static o3_status_t build_blocks(task_t *task, o3_builder_t *b) {
   const emitter_t *self = task->self;
-  bool is_part = self->last_columns < O3_BLOCK_LANES || self->last_lanes < O3_BLOCK_LANES;
+  bool is_part = self->last_columns < O3_BLOCK_LANES || self->num_parts;
   if (!is_part && self->blocks % self->tile.blocks == 0) return full_blocks(b, task, NULL);
-  if (self->blocks <= self->tile.blocks) return last_blocks(b, task, NULL);
-  int64_t whole = self->blocks - is_part;
+  if (self->blocks <= self->tile.blocks + self->joined) return last_blocks(b, task, NULL);
+  int64_t whole = self->blocks - is_part - self->joined;
   MlirValue end = o3_build2(b, "arith.addi", task->block, o3_build_index(b, self->tile.blocks));
   o3_if_t branch = {.condition = o3_build_cmpi(b, O3_CMPI_ULE, end, o3_build_index(b, whole)),
                     .then_body = full_blocks,
@@ -589,13 +608,19 @@ static o3_status_t side_block(o3_builder_t *b, void *context, MlirValue block, c
   return o3_build_for(b, &pixels, NULL);
 }
 
+static MlirValue end_of_blocks(const task_t *task, o3_builder_t *b) {
+  const emitter_t *self = task->self;
+  MlirValue all = o3_build_index(b, self->blocks), last = o3_build_index(b, self->blocks - self->joined);
+  MlirValue end = o3_build2(b, "arith.addi", task->block, o3_build_index(b, self->tile.blocks));
+  return o3_build_select(b, o3_build_cmpi(b, O3_CMPI_ULT, end, last), end, all);
+}
+
 static o3_status_t build_side(const task_t *task, o3_builder_t *b, o3_blocked_side_t *side) {
   const emitter_t *self = task->self;
   side_loops_t loops = {task, side, task->block};
   if (self->product.block < 0) return side_block(b, &loops, task->block, NULL, NULL);
-  MlirValue end = o3_build2(b, "arith.addi", task->block, o3_build_index(b, self->tile.blocks));
   o3_for_t blocks = {.lower = task->block,
-                     .upper = o3_build2(b, "arith.minsi", end, o3_build_index(b, self->blocks)),
+                     .upper = end_of_blocks(task, b),
                      .step = o3_build_index(b, 1),
                      .body = side_block,
                      .context = &loops};
@@ -635,7 +660,7 @@ static void add_axis(grid_t *grid, int dim, MlirValue size, MlirValue step) {
 
 static void add_blocks(const emitter_t *self, o3_builder_t *b, grid_t *grid) {
   const o3_sparse_form_t *sparse = &self->product.sparse;
-  int64_t count = sparse->lanes ? sparse->num_parts : self->blocks;
+  int64_t count = sparse->lanes ? sparse->num_parts : self->blocks - self->joined;
   add_axis(grid, AXIS_BLOCKS, o3_build_index(b, count), o3_build_index(b, self->tile.blocks));
 }
 
@@ -790,11 +815,6 @@ static void take_into_tile(emitter_t *self) {
   }
 }
 
-/* A result of few channels, even for each phase of a convolution, has no other blocks than such. */
-static bool has_only_last_blocks(const emitter_t *self) {
-  return self->last_lanes < O3_BLOCK_LANES && self->product.outputs < O3_BLOCK_LANES;
-}
-
 static o3_status_t read_sizes(emitter_t *self) {
   const o3_blocked_t *p = &self->product;
   int run = run_dim(p);
@@ -806,13 +826,10 @@ static o3_status_t read_sizes(emitter_t *self) {
     self->blocks = (columns + O3_BLOCK_LANES - 1) / O3_BLOCK_LANES;
     if (columns % O3_BLOCK_LANES) self->last_columns = columns % O3_BLOCK_LANES;
   }
-  self->last_lanes = o3_tile_last_lanes(self->env->machine->vector_bytes / (int)sizeof(float), p->outputs);
   O3_TRY(read_schedule(self));
   self->tile = full_tile(self);
-  if (has_only_last_blocks(self)) {
-    use_part_of_block(&self->tile, self->last_lanes);
-    self->last_lanes = O3_BLOCK_LANES;
-  }
+  self->num_parts = o3_blocked_parts(p, &self->tile, self->parts);
+  self->joined = self->tile.blocks == 1 && joins_parts(self, self->parts, self->num_parts);
   self->piece = self->schedule.piece;
   return NULL;
 }
@@ -873,11 +890,9 @@ static void flatten(o3_nest_t *nest, o3_builder_t *b, MlirValue moved) {
 
 /* Which tiles a row gets whose length only the run knows. */
 static void choose_row_tiles(emitter_t *self, o3_builder_t *b) {
-  o3_tile_t part = self->tile;
   self->row_choices[0] = o3_blocked_row_choose(&self->product, self->tile.pixels, b);
-  if (self->last_lanes == O3_BLOCK_LANES) return;
-  use_part_of_block(&part, self->last_lanes);
-  self->row_choices[1] = o3_blocked_row_choose(&self->product, part.pixels, b);
+  if (self->num_parts)
+    self->row_choices[1] = o3_blocked_row_choose(&self->product, self->parts[0].tile.pixels, b);
 }
 
 /* All that precedes the loops. */

@@ -17,7 +17,9 @@ typedef struct writer {
   int *summed; /* for each sum: the turn that it has come to */
 } writer_t;
 
-static int per_block(const o3_tile_t *tile) { return tile->used / tile->lanes; }
+static int per_block(const o3_tile_t *tile) { return tile->split ? 1 : tile->used / tile->lanes; }
+
+int o3_tile_stored(const o3_tile_t *tile) { return tile->split ? tile->used : tile->lanes; }
 
 int o3_tile_last_lanes(int lanes, int outputs) {
   int unit = lanes < O3_BLOCK_LANES / 2 ? lanes : O3_BLOCK_LANES / 2, last = outputs % O3_BLOCK_LANES;
@@ -33,7 +35,8 @@ char *o3_tile_name(const o3_tile_t *tile) {
                                     : "tile",
                    tile->masked ? "_masked" : "", tile->pixels, tile->blocks * tile->width);
   if (tile->ahead) o3_strbuf_puts(&name, "_ahead");
-  if (tile->used < tile->width) o3_strbuf_printf(&name, "_h%d", tile->used);
+  if (tile->used < tile->width)
+    o3_strbuf_printf(&name, "_h%d%s", tile->split ? tile->split : tile->used, tile->zeros ? "z" : "");
   if (tile->depth) o3_strbuf_printf(&name, "_d%d", tile->depth);
   if (tile->parts) o3_strbuf_printf(&name, "_p%d", tile->parts);
   o3_strbuf_printf(&name, "_s%lld_u%d", (long long)tile->x_step, tile->unroll);
@@ -117,12 +120,28 @@ static int y_address(writer_t *w, int p, int v) {
   return add_constant(w, base, v % per_block(w->tile) * w->tile->lanes);
 }
 
+/* %<name>: the vector of sums whose first ones are the outputs at %t<at> of |memref|, and the others zeros.
+ */
+static void load_split(writer_t *w, const char *name, const char *memref, int at) {
+  int outputs = w->tile->split, lanes = w->tile->lanes, id = w->next++;
+  o3_strbuf_printf(w->text,
+                   "%%l%d = vector.load %%%s[%%t%d] : memref<?xf32>, vector<%dxf32>\n"
+                   "%%z%d = arith.constant dense<0.0> : vector<%dxf32>\n%%%s = vector.shuffle %%l%d, %%z%d [",
+                   id, memref, at, outputs, id, outputs, name, id, id);
+  for (int l = 0; l < lanes; ++l)
+    o3_strbuf_printf(w->text, "%s%d", l ? ", " : "", l % w->tile->unroll ? outputs : l / w->tile->unroll);
+  o3_strbuf_printf(w->text, "] : vector<%dxf32>, vector<%dxf32>\n", outputs, outputs);
+}
+
 static void load_old(writer_t *w) {
   for (int i = 0; i < count(w); ++i) {
     char name[32];
     int at = y_address(w, i / w->vectors, i % w->vectors);
     snprintf(name, sizeof(name), "old%d", i);
-    load(w, name, "Y", at, i % w->vectors);
+    if (w->tile->split)
+      load_split(w, name, "Y", at);
+    else
+      load(w, name, "Y", at, i % w->vectors);
   }
 }
 
@@ -131,7 +150,10 @@ static void load_bias(writer_t *w) {
     char name[32];
     int at = add_constant(w, "b", v * w->tile->lanes);
     snprintf(name, sizeof(name), "bias%d", v);
-    load(w, name, "B", at, v);
+    if (w->tile->split)
+      load_split(w, name, "B", at);
+    else
+      load(w, name, "B", at, v);
   }
 }
 
@@ -323,7 +345,126 @@ static void multiply_shared(writer_t *w) {
   }
 }
 
+/* ---- Split tiles ---- */
+
+/* vector.shuffle of %<a> and %<b>, |lanes| each, up to the list of places. */
+static void open_shuffle(writer_t *w, const char *result, const char *a, const char *b) {
+  o3_strbuf_printf(w->text, "%%%s = vector.shuffle %%%s, %%%s [", result, a, b);
+}
+
+static void close_shuffle(writer_t *w, int lanes) {
+  o3_strbuf_printf(w->text, "] : vector<%dxf32>, vector<%dxf32>\n", lanes, lanes);
+}
+
+static void put_place(writer_t *w, int i, int place) {
+  o3_strbuf_printf(w->text, "%s%d", i ? ", " : "", place);
+}
+
+/* %wv: of |unroll| rows of the weights the outputs, output by output. */
+static void load_split_weights(writer_t *w) {
+  int outputs = w->tile->split, steps = w->tile->unroll, lanes = w->tile->lanes;
+  char name[3][32];
+  for (int k = 0; k < steps; ++k) {
+    int at = add_constant(w, "wp0", (int64_t)k * w->tile->width);
+    o3_strbuf_printf(w->text, "%%r%d_%d = vector.load %%W[%%t%d] : memref<?xf32>, vector<%dxf32>\n", steps, k,
+                     at, outputs);
+  }
+  for (int rows = steps / 2; rows; rows /= 2) {
+    for (int k = 0; k < rows; ++k) {
+      snprintf(name[0], sizeof(name[0]), "r%d_%d", rows, k);
+      for (int i = 0; i < 2; ++i) snprintf(name[1 + i], sizeof(name[1 + i]), "r%d_%d", 2 * rows, 2 * k + i);
+      open_shuffle(w, name[0], name[1], name[2]);
+      for (int l = 0; l < lanes / rows; ++l) put_place(w, l, l);
+      close_shuffle(w, lanes / rows / 2);
+    }
+  }
+  open_shuffle(w, "wv", "r1_0", "r1_0");
+  for (int l = 0; l < lanes; ++l) put_place(w, l, l % steps * outputs + l / steps);
+  close_shuffle(w, lanes);
+}
+
+static void multiply_split(writer_t *w) {
+  int steps = w->tile->unroll, lanes = w->tile->lanes;
+  char name[2][32];
+  load_split_weights(w);
+  for (int p = 0; p < w->tile->pixels; ++p) {
+    int at = add_constant(w, "xk", x_offset(w, 0, p));
+    o3_strbuf_printf(w->text, "%%xs%d = vector.load %%X[%%t%d] : memref<?xf32>, vector<%dxf32>\n", p, at,
+                     steps);
+    snprintf(name[0], sizeof(name[0]), "xv%d", p);
+    snprintf(name[1], sizeof(name[1]), "xs%d", p);
+    open_shuffle(w, name[0], name[1], name[1]);
+    for (int l = 0; l < lanes; ++l) put_place(w, l, l % steps);
+    close_shuffle(w, steps);
+    o3_strbuf_printf(w->text, "%%s1_%d = vector.fma %%xv%d, %%wv, %%k_%d : vector<%dxf32>\n", p, p, p, lanes);
+    w->summed[p] = 1;
+  }
+}
+
+/* %<result> = the sums of %<a> and %<b>, which are |parts| each for pixels that are not the same, in half as
+ * many parts: of each output first the pixels of a. */
+static void join_sums(writer_t *w, const char *result, const char *a, const char *b, int parts) {
+  int steps = w->tile->unroll, lanes = w->tile->lanes;
+  for (int half = 0; half < 2; ++half) {
+    char name[64];
+    snprintf(name, sizeof(name), "%s_%c", result, half ? 'h' : 'l');
+    open_shuffle(w, name, a, b);
+    for (int l = 0; l < lanes; ++l) {
+      int sum = l % steps * 2 / parts, pixels = steps / parts, part = l % (parts / 2);
+      int place = l / steps * steps + sum % pixels * parts + part + half * (parts / 2);
+      put_place(w, l, place + (sum < pixels ? 0 : lanes));
+    }
+    close_shuffle(w, lanes);
+  }
+  o3_strbuf_printf(w->text, "%%%s = arith.addf %%%s_l, %%%s_h : vector<%dxf32>\n", result, result, result,
+                   lanes);
+}
+
+/* %q_<p>: the sums of the pixels from |p| on, a whole one for each in the place of the parts; the last pixel
+ * again for those that there are none of. */
+static void join_pixels(writer_t *w, const char *results, int p) {
+  int steps = w->tile->unroll, level = 0;
+  char name[3][48];
+  for (int parts = steps; parts > 1; parts /= 2, ++level) {
+    for (int i = 0; i < parts / 2; ++i) {
+      if (parts == 2)
+        snprintf(name[0], sizeof(name[0]), "q_%d", p);
+      else
+        snprintf(name[0], sizeof(name[0]), "q%d_%d_%d", level, p, i);
+      for (int j = 0; j < 2; ++j) {
+        int pixel = p + 2 * i + j, last = w->tile->pixels - 1;
+        if (level)
+          snprintf(name[1 + j], sizeof(name[1 + j]), "q%d_%d_%d", level - 1, p, 2 * i + j);
+        else
+          snprintf(name[1 + j], sizeof(name[1 + j]), "%s#%d", results, pixel < last ? pixel : last);
+      }
+      join_sums(w, name[0], name[1], name[2], parts);
+    }
+  }
+}
+
+static void store_split(writer_t *w, const char *results) {
+  int steps = w->tile->unroll, lanes = w->tile->lanes;
+  char name[2][32];
+  for (int p = 0; p < w->tile->pixels; ++p) {
+    int first = p - p % steps, at = y_address(w, p, 0);
+    if (p == first) join_pixels(w, results, first);
+    snprintf(name[0], sizeof(name[0]), "o%d", p);
+    snprintf(name[1], sizeof(name[1]), "q_%d", first);
+    open_shuffle(w, name[0], name[1], "zero");
+    for (int l = 0; l < w->tile->used; ++l)
+      put_place(w, l, l < w->tile->split ? l * steps + p - first : lanes);
+    close_shuffle(w, lanes);
+    o3_strbuf_printf(w->text, "vector.store %%o%d, %%Y[%%t%d] : memref<?xf32>, vector<%dxf32>\n", p, at,
+                     w->tile->used);
+  }
+}
+
 static void multiply_turns(writer_t *w) {
+  if (w->tile->split) {
+    multiply_split(w);
+    return;
+  }
   if (!w->tile->lanewise && w->tile->x_step < x_offset(w, w->tile->unroll, 0)) {
     multiply_shared(w);
     return;
@@ -344,7 +485,7 @@ static void prefetch_pixels(writer_t *w) {
                    (long long)(pixels * tile->x_step / tile->unroll));
   for (int p = 0; p < pixels; ++p) {
     int id = add_constant(w, "xa", (tile->pixels + p) * tile->x_step);
-    o3_strbuf_printf(w->text, "memref.prefetch %%X[%%t%d], read, locality<3>, data : memref<?xf32>\n", id);
+    o3_strbuf_printf(w->text, "memref.prefetch %%X[%%t%d], read, locality<2>, data : memref<?xf32>\n", id);
   }
 }
 
@@ -578,13 +719,15 @@ static void sparse_loops(writer_t *w) {
 /* Lanes that are not computed. */
 static void store_zeros(writer_t *w) {
   const o3_tile_t *tile = w->tile;
+  int lanes = o3_tile_stored(tile);
+  if (tile->zeros) o3_strbuf_printf(w->text, "%%none = arith.constant dense<0.0> : vector<%dxf32>\n", lanes);
   for (int i = 0; i < tile->pixels * tile->blocks; ++i) {
-    for (int lane = tile->used; lane < tile->width; lane += tile->lanes) {
+    for (int lane = tile->used; lane < tile->used + tile->zeros; lane += lanes) {
       char base[32];
       snprintf(base, sizeof(base), "y%d_%d", i / tile->blocks, i % tile->blocks);
       int at = add_constant(w, base, lane);
-      o3_strbuf_printf(w->text, "vector.store %%zero, %%Y[%%t%d] : memref<?xf32>, vector<%dxf32>\n", at,
-                       tile->lanes);
+      o3_strbuf_printf(w->text, "vector.store %%none, %%Y[%%t%d] : memref<?xf32>, vector<%dxf32>\n", at,
+                       lanes);
     }
   }
 }
@@ -640,7 +783,10 @@ char *o3_tile_text(const o3_tile_t *tile) {
     loops(&w);
   }
   free(summed);
-  store(&w, tile->depth ? "r_e" : "r_i2");
+  if (tile->split)
+    store_split(&w, "r_i2");
+  else
+    store(&w, tile->depth ? "r_e" : "r_i2");
   store_zeros(&w);
   o3_strbuf_puts(&text, "return\n}\n}\n");
   if (text.failed) o3_strbuf_deinit(&text);

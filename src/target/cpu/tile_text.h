@@ -26,7 +26,9 @@ typedef struct o3_tile {
   bool ahead;  /* asks for what the next tile reads */
   bool masked; /* one block, of which only the lanes below %cols exist in Y and B */
   int width;   /* lanes of a block: O3_BLOCK_LANES, or fewer in sparse tiles */
-  int used;    /* of them those that are computed, a multiple of |lanes|; the others become zeros */
+  int used;    /* of them those that are computed, a multiple of |lanes| but in split tiles */
+  int zeros;   /* of the lanes after these, how many become zeros */
+  int split;   /* 0, or how many outputs share a vector: their sums, see below */
   int depth;   /* sparse tiles: inputs of an entry; 0 for dense ones */
   int parts;   /* N:M tiles: depth of 16 inputs are stored, in so many parts; 0 for other ones */
   bool tail;   /* N:M: the inputs of the last entry end at %c */
@@ -48,6 +50,10 @@ typedef struct o3_tile {
  *
  * In an N:M tile (parts > 0) place(e, k, l) stands for k in X; lanes are 8, with AVX2, or 16, with AVX-512.
  */
+
+/* A split tile (one block; |split| of |lanes|) computes 2 or 4 outputs. A vector holds, for each of them, the
+ * sums over every s-th k, s = lanes / split, which is |unroll|: X is loaded as it lies, s numbers at a time.
+ * What it stores are half a block's lanes, of which those behind |split| are zeros. */
 
 /* What the sums start at. */
 enum { O3_TILE_ZERO, O3_TILE_BIAS, O3_TILE_OLD };
@@ -86,6 +92,9 @@ typedef enum o3_tile_argument {
 /* Of |outputs| channels, of which the last block may have few, those of that block that are computed: parts
  * of half a block or, with |lanes| of a register, less. All of it for 0 outputs. */
 int o3_tile_last_lanes(int lanes, int outputs);
+
+/* Elements of the vectors that it stores. */
+int o3_tile_stored(const o3_tile_t *tile);
 
 /* The function's name, e.g. "o3k_f32_tile_14x32_s16_u4" or "o3k_f32_sparse_28x16_d16_s16_u4"
  * or "o3k_f32_nm_12x16_d8_p2_s16_u1", and a module

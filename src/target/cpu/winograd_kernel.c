@@ -237,7 +237,8 @@ static o3_status_t call_product(o3_builder_t *b, void *context, MlirValue from, 
                           .x_step = LANES,
                           .unroll = UNROLL,
                           .width = LANES,
-                          .used = task->used};
+                          .used = task->used,
+                          .zeros = LANES - task->used};
   MlirValue zero = o3_build_index(b, 0), one = o3_build_index(b, 1), a[O3_TILE_ARGUMENTS];
   (void)carried, (void)next;
   MlirValue point = add(b, times(b, task->block, num_points(self)), task->point);

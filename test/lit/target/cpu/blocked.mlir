@@ -57,15 +57,31 @@ module {
     // 18 channels to 24: of the last block of inputs two are summed, of the last block of results half is computed.
     // CHECK: scf.parallel
     // CHECK: func.call @o3k_f32_tile_15x16_s16_u2({{.*}}, %c16{{[a-z0-9_]*}}, %c2{{[a-z0-9_]*}}, %c16{{[a-z0-9_]*}}) :
-    // CHECK: func.call @o3k_f32_tile_15x16_h8_s16_u2
+    // CHECK: func.call @o3k_f32_tile_15x16_h8z_s16_u2
     // V3: func.call @o3k_f32_tile_5x16_s16_u2
-    // V3: func.call @o3k_f32_tile_10x16_h8_s16_u2
+    // V3: func.call @o3k_f32_tile_10x16_h8z_s16_u2
     linalg.generic {indexing_maps = [affine_map<(m, p, l, c, k) -> (c, p, k)>,
                                      affine_map<(m, p, l, c, k) -> (m, c, k, l)>,
                                      affine_map<(m, p, l, c, k) -> (m, p, l)>],
                     iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction"]}
         ins(%px, %pw : memref<2x30x16xf32>, memref<2x2x16x16xf32>) outs(%py : memref<2x30x16xf32>)
         attrs = {o3.channels = array<i64: 18, 24>} {
+    ^bb0(%p: f32, %q: f32, %o: f32):
+      %m = arith.mulf %p, %q : f32
+      %r = arith.addf %m, %o : f32
+      linalg.yield %r : f32
+    }
+    // To 18 channels: the last two share a vector, eight sums or four each, and come right after the block before.
+    // CHECK: scf.parallel
+    // CHECK: func.call @o3k_f32_tile_15x16_s16_u4
+    // CHECK: func.call @o3k_f32_tile_15x16_h2z_s16_u8
+    // V3: func.call @o3k_f32_tile_10x16_h2z_s16_u4
+    linalg.generic {indexing_maps = [affine_map<(m, p, l, c, k) -> (c, p, k)>,
+                                     affine_map<(m, p, l, c, k) -> (m, c, k, l)>,
+                                     affine_map<(m, p, l, c, k) -> (m, p, l)>],
+                    iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction"]}
+        ins(%px, %pw : memref<2x30x16xf32>, memref<2x2x16x16xf32>) outs(%py : memref<2x30x16xf32>)
+        attrs = {o3.channels = array<i64: 32, 18>} {
     ^bb0(%p: f32, %q: f32, %o: f32):
       %m = arith.mulf %p, %q : f32
       %r = arith.addf %m, %o : f32

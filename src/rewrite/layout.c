@@ -60,6 +60,7 @@ o3_status_t o3_rewrite_layout(o3_pass_env_t *env, MlirModule module) {
                       .num_symbols = count_symbols(main),
                       .last = kernels->channels_last,
                       .f32_last = kernels->f32_channels_last,
+                      .tf32_last = kernels->tf32_windows && env->precision == O3_PRECISION_TF32,
                       .blocked = o3_ptr_map_create(env->arena),
                       .choices = o3_ptr_vec(env->arena)};
   O3_TRY_ALLOC(self.blocked);

@@ -29,6 +29,7 @@ typedef struct o3_layout {
   o3_ptr_vec_t choices;  /* attributes [node, how its convolution is computed and why] */
   bool last;             /* channels last: one block of all channels, their number a multiple of 8 */
   bool f32_last;         /* convolutions in f32 do, too */
+  bool tf32_last;        /* which may be those of tf32, with weights by columns */
   bool failed;           /* memory ran out */
   o3_status_t status;    /* why a rule failed; NULL when none did */
 } o3_layout_t;

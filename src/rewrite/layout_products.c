@@ -256,13 +256,19 @@ static MlirValue folded(o3_layout_t *self, MlirValue w) {
   return w;
 }
 
-/* M C KH KW to KH KW C M; depthwise M 1 KH KW to KH KW M. */
+/* Tensor cores take tf32 with k contiguous. */
+static bool has_columns(const o3_layout_t *self, const conv_t *conv) {
+  return self->tf32_last && o3_layout_is_f32(conv->x) && !is_depthwise(conv);
+}
+
+/* M C KH KW to KH KW C M, or by columns to KH M KW C; depthwise M 1 KH KW to KH KW M. */
 static MlirValue last_weights(o3_layout_t *self, const conv_t *conv, int64_t outputs,
                               const last_input_t *in) {
   MlirValue w = o3_layout_pad(self, conv->w, 0, outputs - conv->outputs, 0);
   bool depthwise = is_depthwise(conv);
   if (!depthwise && in->channels > conv->channels)
     w = folded(self, o3_layout_pad_ends(self, w, 1, in->start, in->channels - in->start - conv->channels, 0));
+  if (has_columns(self, conv)) return o3_layout_transpose(self, w, (int64_t[]){2, 0, 3, 1});
   w = o3_layout_transpose(self, w, (int64_t[]){2, 3, 1, 0});
   o3_shape_t shape;
   if (!depthwise || !o3_layout_shape(w, &shape)) return w;
@@ -344,7 +350,9 @@ static MlirValue build_last(o3_layout_t *self, conv_t conv, const o3_shape_t *y_
                       o3_type_element(mlirValueGetType(conv.x)), mlirValueIsNull(conv.b) ? 2 : 3, operands,
                       O3_ATTRS({"strides", o3_attr_ints(self->context, 2, conv.strides)},
                                {"dilations", o3_attr_ints(self->context, 2, conv.dilations)},
-                               {"pads", o3_attr_ints(self->context, 4, conv.pads)}));
+                               {"pads", o3_attr_ints(self->context, 4, conv.pads)},
+                               {"columns", has_columns(self, &conv) ? o3_attr_bool(self->context, true)
+                                                                    : mlirAttributeGetNull()}));
 }
 
 static MlirValue build_dense(o3_layout_t *self, const conv_t *conv, const o3_shape_t *y_shape) {

@@ -217,12 +217,15 @@ def border(shape, lows, kind, source, sizes, target):
 
 
 def conv(c):
-    """Sums start at the bias; a residual is added behind them, then ReLU."""
-    (images, height, width), (oh, ow), kind = c.size, c.positions(), c.kind
+    """Sums start at the bias; a residual is added behind them, then ReLU. Weights of tf32 lie by columns."""
+    (images, height, width), (oh, ow), kind = c.size, c.positions(), "f32" if c.kind == "tf32" else c.kind
+    columns = c.kind == "tf32"
     padded = [images, height + c.pads[0] + c.pads[2], width + c.pads[1] + c.pads[3], c.channels]
     image = padded if c.copied else [images, height, width, c.channels]
     result = [images, oh, ow, c.outputs]
     weights = [*c.taps, c.outputs] if c.depthwise else [*c.taps, c.channels, c.outputs]
+    if columns:
+        weights = [c.taps[0], c.outputs, c.taps[1], c.channels]
     arguments = [(image, kind), (weights, kind), ([c.outputs], kind)]
     arguments += [(result, kind)] * (2 if c.residual else 1)
     sums = memref(result, "f32")
@@ -236,7 +239,7 @@ def conv(c):
     text += generic(["(n, h, w, m) -> (m)", whole], [P] * 4, [("%a2", memref(*arguments[2]))], ("%c", sums),
                     f"%b = arith.extf %i0 : {kind} to f32\nlinalg.yield %b : f32\n")
     loops = "(n, h, w, m, i, j)" if c.depthwise else "(n, h, w, m, i, j, c)"
-    channel, taps = ("m", "(i, j, m)") if c.depthwise else ("c", "(i, j, c, m)")
+    channel, taps = ("m", "(i, j, m)") if c.depthwise else ("c", "(i, m, j, c)" if columns else "(i, j, c, m)")
     at = [f"{o} * {s} + {k} * {d}" for o, s, k, d in zip("hw", c.steps, "ij", c.dilations)]
     schedule = f", o3.schedule = array<i64: {', '.join(map(str, c.schedule))}>" if c.schedule else ""
     text += generic([f"{loops} -> (n, {at[0]}, {at[1]}, {channel})", f"{loops} -> {taps}", f"{loops} -> (n, h, w, m)"],
@@ -261,13 +264,13 @@ def conv(c):
         x = x.permute(0, 3, 1, 2)
         if not c.copied:
             x = torch.nn.functional.pad(x, (c.pads[1], c.pads[3], c.pads[0], c.pads[2]))
-        w = w.permute(2, 0, 1)[:, None] if c.depthwise else w.permute(3, 2, 0, 1)
+        w = w.permute(1, 3, 0, 2) if columns else w.permute(2, 0, 1)[:, None] if c.depthwise else w.permute(3, 2, 0, 1)
         y = torch.nn.functional.conv2d(x, w, b, c.steps, 0, c.dilations, len(b) if c.depthwise else 1).permute(0, 2, 3, 1)
         y = y + residual[0] if residual else y
         return torch.nn.functional.silu(y) if c.activation == "swish" else torch.relu(y)
 
-    marks = f" attributes {{{constants(1, 2)}}}"
-    return Case(c.name(), function(c.name(), arguments, in_f32(text), marks), arguments, reference, TOLERANCES[kind], "conv", (c,))
+    marks = f" attributes {{{constants(1, 2)}{', o3.tf32' if columns else ''}}}"
+    return Case(c.name(), function(c.name(), arguments, in_f32(text), marks), arguments, reference, TOLERANCES[c.kind], "conv", (c,))
 
 
 def depthwise(size, channels, taps, step, pad, more):
@@ -520,6 +523,12 @@ def checked():
         Conv((9, 29, 34), 64, 328, (3, 3), (2, 2), around, schedule=square),
         Conv((4, 28, 28), 128, 256, (3, 3), (1, 1), around, kind="bf16", residual=True),
         Conv((3, 8, 8), 256, 64, residual=True)]]
+    cases += [conv(c) for c in [
+        Conv((2, 13, 11), 40, 72, (3, 3), (1, 1), around, kind="tf32"), Conv((3, 9, 14), 64, 128, (3, 3), (2, 2), around, kind="tf32"),
+        Conv((2, 12, 17), 48, 24, (5, 3), (2, 1), (1, 2, 3, 0), (2, 1), kind="tf32"),
+        Conv((2, 21, 30), 8, 64, (7, 7), (2, 2), (3, 3, 3, 3), copied=True, kind="tf32"),
+        Conv((1, 20, 20), 64, 64, (3, 3), (1, 1), around, schedule=(1, 1, 64, 3, 2, 8, 0, 0), kind="tf32"),
+        Conv((3, 56, 56), 64, 256, residual=True, kind="tf32")]]
     cases += [conv(depthwise(*c)) for c in [
         ((2, 13, 11), 40, 3, 1, 1, {"residual": True}), ((1, 112, 112), 96, 3, 2, 1, {}),
         ((3, 14, 14), 384, 3, 1, 1, {"kind": "bf16"}), ((1, 7, 7), 960, 3, 1, 1, {"activation": "swish"}),

@@ -223,6 +223,10 @@ static void test_windows_are_valid(void **state) {
     o3_gemm_t gemm = convolution(&w, CONVS[i].outputs);
     assert_int_equal(o3_gemm_steps(&gemm), w.taps[0] * w.taps[1] * ((w.channels + 63) / 64));
     check_text(context, &gemm, NULL);
+    gemm.element = O3_GPU_TF32, gemm.out = O3_GPU_F32, gemm.b_by_rows = false; /* [y, output, x, channel] */
+    gemm.b_pitch = w.taps[0] * w.channels;
+    assert_int_equal(o3_gemm_steps(&gemm), w.taps[0] * w.taps[1] * ((w.channels + 31) / 32));
+    check_text(context, &gemm, NULL);
   }
   o3_context_destroy(context);
 }

@@ -134,6 +134,16 @@ static int columns_in_registers(const o3_gemm_schedule_t *s) {
   return s->promote ? s->columns + s->columns / s->promote : s->products * s->columns;
 }
 
+/* A residual in f32 takes two registers a pair. */
+static bool reads_wide_residual(const o3_gemm_t *g) {
+  for (int i = 0; i < g->num_extras; ++i) {
+    const o3_gemm_extra_t *e = &g->extras[i];
+    if (o3_gpu_element_info(e->element)->bytes == 4 && e->strides[O3_GEMM_ROW] && e->strides[O3_GEMM_COLUMN])
+      return true;
+  }
+  return false;
+}
+
 /* Blocks of a cluster that shares the sums finish a part of the columns each. What the first panel's epilogue
  * reads is asked for before the products where registers are left. */
 void o3_gemm_begin_stores(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, const o3_gemm_place_t *at,
@@ -141,7 +151,8 @@ void o3_gemm_begin_stores(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, cons
   int pieces = w->s->columns / 8 / w->s->split, column = at->column;
   if (w->s->split > 1)
     column = o3_kt_op(w->t, "addi", column, o3_kt_op_const(w->t, "muli", w->rank, (int64_t)pieces * 8));
-  *stores = (o3_gemm_stores_t){.early = columns_in_registers(w->s) <= O3_GEMM_MAX_COLUMNS};
+  int most = O3_GEMM_MAX_COLUMNS - (reads_wide_residual(w->g) ? 64 : 0);
+  *stores = (o3_gemm_stores_t){.early = columns_in_registers(w->s) <= most};
   for (int i = 0; i < w->s->products; ++i) {
     o3_gemm_part_t *part = &stores->parts[i];
     *part = (o3_gemm_part_t){*at, column, pieces, i * w->s->columns / 64, stores->values[i]};

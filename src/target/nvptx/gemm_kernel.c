@@ -133,13 +133,13 @@ static void window_place(o3_gemm_writer_t *w, int row, int place[3]) {
  * of a cluster may have, read zeros: channels that are not there. */
 static void split_step(o3_gemm_writer_t *w, int step, int *tap, int *channel) {
   o3_kernel_text_t *t = w->t;
-  int blocks = ceil_div(w->g->window->channels, O3_GEMM_BLOCK_K);
+  int each = o3_gemm_block_k(w->g), blocks = ceil_div(w->g->window->channels, each);
   int64_t steps = o3_gemm_steps(w->g);
   *tap = o3_kt_op_const(t, "divui", step, blocks);
-  *channel = o3_kt_op_const(t, "muli", o3_kt_op_const(t, "remui", step, blocks), O3_GEMM_BLOCK_K);
+  *channel = o3_kt_op_const(t, "muli", o3_kt_op_const(t, "remui", step, blocks), each);
   if (steps % w->s->split)
     *channel = o3_kt_select(t, o3_kt_cmp_const(t, "slt", step, steps), *channel,
-                            o3_kt_i32(t, (int64_t)blocks * O3_GEMM_BLOCK_K), "i32");
+                            o3_kt_i32(t, (int64_t)blocks * each), "i32");
 }
 
 static void load_windows(o3_gemm_writer_t *w, const int place[3], const filled_t *f) {
@@ -158,7 +158,14 @@ static void load_windows(o3_gemm_writer_t *w, const int place[3], const filled_t
 static void load_weights(o3_gemm_writer_t *w, int column, const filled_t *f) {
   int tap, channel;
   split_step(w, f->step, &tap, &channel);
-  load_panels(w, f, column, channel, (int[]){o3_kt_i32(w->t, 0), tap});
+  if (w->g->b_by_rows) {
+    load_panels(w, f, column, channel, (int[]){o3_kt_i32(w->t, 0), tap});
+    return;
+  }
+  int64_t along = w->g->window->taps[0];
+  o3_kt_tensor_load(w->t, o3_kt_shared(w->t, w->shared, f->b), "%map1", f->full, 4,
+                    (int[]){channel, column, o3_kt_op_const(w->t, "remui", tap, along),
+                            o3_kt_op_const(w->t, "divui", tap, along)});
 }
 
 static void load_b(o3_gemm_writer_t *w, const o3_gemm_place_t *at, const filled_t *f) {

@@ -32,13 +32,34 @@ static void add_map(o3_gpu_kernel_t *kernel, int buffer, o3_gpu_tensor_map_t map
   o3_gpu_kernel_add_map(kernel, buffer, &map);
 }
 
+/* Of a tap: by rows of outputs for each channel, in panels; or by columns, those of a row of taps side by
+ * side. */
+static void add_window_weights(const o3_gemm_t *g, const o3_gemm_schedule_t *s, o3_gpu_kernel_t *kernel) {
+  const o3_gemm_window_t *w = g->window;
+  int64_t bytes = o3_gpu_element_info(g->element)->bytes;
+  if (g->b_by_rows) {
+    const int64_t taps[2] = {0, w->channels * g->b_pitch};
+    o3_gpu_tensor_map_t weights = matrix_map(g, g->element, (int64_t[]){g->n, w->channels}, g->b_pitch, taps);
+    weights.sizes[2] = w->taps[0] * w->taps[1];
+    add_map(kernel, 1, weights, 64, O3_GEMM_BLOCK_K);
+    return;
+  }
+  const o3_gpu_tensor_map_t weights = {
+      .element = g->element,
+      .rank = 4,
+      .sizes = {w->channels, g->n, w->taps[0], w->taps[1]},
+      .strides = {0, g->b_pitch * bytes, w->channels * bytes, g->n * g->b_pitch * bytes},
+      .swizzle = O3_GEMM_ROW_BYTES};
+  add_map(kernel, 1, weights, o3_gemm_block_k(g), s->columns);
+}
+
 static void add_windows(const o3_gemm_t *g, const o3_gemm_schedule_t *s, o3_gpu_kernel_t *kernel) {
   const o3_gemm_window_t *w = g->window;
   int64_t bytes = o3_gpu_element_info(g->element)->bytes;
   o3_gpu_tensor_map_t map = {.element = g->element,
                              .rank = 4,
                              .sizes = {w->channels},
-                             .box = {O3_GEMM_BLOCK_K, o3_gemm_tile_rows(s)},
+                             .box = {o3_gemm_block_k(g), o3_gemm_tile_rows(s)},
                              .swizzle = O3_GEMM_ROW_BYTES,
                              .windows = true};
   for (int i = 0; i < 3; ++i) {
@@ -51,10 +72,7 @@ static void add_windows(const o3_gemm_t *g, const o3_gemm_schedule_t *s, o3_gpu_
     map.steps[i] = (int32_t)w->steps[i];
   }
   o3_gpu_kernel_add_map(kernel, 0, &map);
-  const int64_t taps[2] = {0, w->channels * g->b_pitch};
-  o3_gpu_tensor_map_t weights = matrix_map(g, g->element, (int64_t[]){g->n, w->channels}, g->b_pitch, taps);
-  weights.sizes[2] = w->taps[0] * w->taps[1];
-  add_map(kernel, 1, weights, 64, O3_GEMM_BLOCK_K);
+  add_window_weights(g, s, kernel);
 }
 
 static void add_factors(const o3_gemm_t *g, const o3_gemm_schedule_t *s, o3_gpu_kernel_t *kernel) {
@@ -123,8 +141,9 @@ const char *o3_gemm_refuse(const o3_gemm_t *g) {
   const char *why = g->window ? refuse_window(g->window) : NULL;
   if (why) return why;
   if (g->element == O3_GPU_F32) return "the warpgroup product takes f16, bf16 and, if it may, tf32";
-  if (o3_gpu_element_info(g->element)->bytes != 2 && (g->b_by_rows || g->window))
+  if (o3_gpu_element_info(g->element)->bytes != 2 && g->b_by_rows)
     return "the warpgroup product takes tf32 and 8-bit floats where B is column-major";
+  if (o3_gpu_element_info(g->element)->bytes == 1 && g->window) return "windows are not of 8-bit floats";
   if (g->n % ALIGNMENT || g->k % ALIGNMENT) return "the sizes n and k are no multiples of 8";
   why = refuse_addresses(g);
   if (why) return why;

@@ -7,7 +7,7 @@ static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 int64_t o3_gemm_steps(const o3_gemm_t *g) {
   const o3_gemm_window_t *w = g->window;
-  return w ? w->taps[0] * w->taps[1] * ceil_div(w->channels, O3_GEMM_BLOCK_K)
+  return w ? w->taps[0] * w->taps[1] * ceil_div(w->channels, o3_gemm_block_k(g))
            : ceil_div(g->k, o3_gemm_block_k(g));
 }
 

@@ -39,8 +39,7 @@ typedef struct reader {
   const o3_nest_operand_t *a, *b, *c;
   int dims[GROUPS];           /* of matrices; -1: of size 1 */
   int groups[O3_IR_MAX_RANK]; /* of each loop as it is in the op; -1: of size 1 */
-  bool tensor_cores;          /* the family multiplies f32 on them, */
-  bool float8;                /* and 8-bit floats */
+  bool tensor_cores;          /* the family multiplies f32 on them as tf32 if it may, and 8-bit floats */
   bool has_halo;              /* A is |halo|.from with a border, which the kernel does not make */
   o3_halo_t halo;
   o3_gemm_window_t window;
@@ -197,15 +196,15 @@ static MlirValue factor_of(const o3_nest_t *nest, int index) {
 static bool read_factor(const reader_t *r, const o3_nest_operand_t *factor, o3_gpu_element_t *element) {
   int index = (int)(factor - r->product->operands);
   if (o3_kernel_site_element(factor->value, element)) return true;
-  return r->float8 && is_float8(r->product, factor_of(r->product, index), index, element);
+  return r->tensor_cores && is_float8(r->product, factor_of(r->product, index), index, element);
 }
 
 static const char *read_types(reader_t *r) {
   o3_gpu_element_t other;
   if (!read_factor(r, r->a, &r->gemm.element) || !read_factor(r, r->b, &other) || other != r->gemm.element)
     return "the factors are not of one of the types that the family multiplies";
-  if (r->gemm.element == O3_GPU_F32 && r->site->rounds_to_tf32 && r->tensor_cores)
-    r->gemm.element = O3_GPU_TF32;
+  bool rounds = r->site->rounds_to_tf32 || !mlirAttributeIsNull(o3_op_attr(r->product->op, O3_LW_TF32));
+  if (r->gemm.element == O3_GPU_F32 && rounds && r->tensor_cores) r->gemm.element = O3_GPU_TF32;
   bool sums = mlirTypeIsAF32(o3_type_element(mlirValueGetType(r->c->value)));
   return sums ? NULL : "the sums are not in f32";
 }
@@ -277,8 +276,10 @@ static const char *read_windows(reader_t *r) {
   r->gemm = (o3_gemm_t){0};
   const char *why = read_types(r);
   r->gemm.b_is_constant = is_constant(r, r->b->value);
-  return why ? why
-             : o3_window_site_read(r->whole, r->has_halo ? &r->halo : NULL, &r->gemm, &r->window, r->groups);
+  if (!why)
+    why = o3_window_site_read(r->whole, r->has_halo ? &r->halo : NULL, &r->gemm, &r->window, r->groups);
+  if (why) return why;
+  return r->gemm.b_by_rows || r->tensor_cores ? NULL : "the weights of its windows lie by columns";
 }
 
 static bool walks_windows(const o3_nest_t *nest) {
@@ -467,7 +468,7 @@ static const char *read_output(reader_t *r) {
   MlirValue out = output_of(r);
   if (!is_argument(r, out)) return "its result is no argument";
   if (o3_kernel_site_element(out, &r->gemm.out)) return NULL;
-  bool bytes = r->float8 && o3_type_bits(o3_type_element(mlirValueGetType(out))) == 8;
+  bool bytes = r->tensor_cores && o3_type_bits(o3_type_element(mlirValueGetType(out))) == 8;
   r->gemm.out = O3_GPU_BYTE;
   return bytes ? NULL : "the result's type is none of f16, bf16, f32";
 }
@@ -579,7 +580,7 @@ static const char *refuse(const reader_t *r) {
   bool wgmma = r->site->gpu->matrix & O3_GPU_WGMMA;
   bool bytes = o3_gpu_element_info(r->gemm.element)->bytes == 1 || r->gemm.out == O3_GPU_BYTE;
   if (bytes && (!wgmma || is_depthwise(r))) return "8-bit floats are for warpgroup products alone";
-  if (bytes) return o3_gemm_refuse(&r->gemm);
+  if (bytes || r->gemm.element == O3_GPU_TF32) return o3_gemm_refuse(&r->gemm);
   if (is_depthwise(r)) return o3_depthwise_refuse(&r->gemm);
   return wgmma && !o3_gemm_refuse(&r->gemm) ? NULL : refuse_mma(r);
 }
@@ -609,7 +610,7 @@ const char *o3_gemm_refuse_ops(o3_arena_t *arena, const o3_gpu_t *gpu, int num_o
                                const MlirOperation *ops) {
   const o3_kernel_site_t site = tensor_site(arena, gpu, num_ops, ops);
   reader_t *r = create_reader(&site);
-  if (r) r->float8 = true;
+  if (r) r->tensor_cores = true;
   return r ? read_all(r) : "memory is out";
 }
 
@@ -621,7 +622,7 @@ const char *o3_gemm_refuse_padding(const o3_gpu_t *gpu, MlirOperation product, M
   const char *why = r ? NULL : "memory is out";
   if (!why && !o3_halo_read(padding, &r->halo)) why = "it is no border of zeros";
   if (!why) {
-    r->has_halo = true;
+    r->has_halo = r->tensor_cores = true;
     why = read_product(r, product);
   }
   if (!why) why = refuse(r);
@@ -642,7 +643,7 @@ static o3_status_t make(const o3_kernel_site_t *site, const family_t *family, o3
                         const char **why_not) {
   reader_t *r = create_reader(site);
   O3_TRY_ALLOC(r);
-  r->tensor_cores = r->float8 = family->tensor_cores;
+  r->tensor_cores = family->tensor_cores;
   *kernel = (o3_gpu_kernel_t){0};
   *why_not = read_site(r);
   if (!*why_not) *why_not = family->refuse(r);

@@ -80,6 +80,7 @@ static o3_status_t adapt(o3_arena_t *arena, o3_machine_t *machine) {
   o3_kernel_support_t *kernels = O3_ARENA_NEW(arena, o3_kernel_support_t);
   O3_TRY_ALLOC(kernels);
   *kernels = KERNELS;
+  kernels->tf32_windows = gpu->matrix & O3_GPU_WGMMA;
   int64_t shared = gpu->shared_per_block < O3_GPU_PLAIN_SHARED ? gpu->shared_per_block : O3_GPU_PLAIN_SHARED;
   kernels->row_bytes = shared - 2 * O3_NVPTX_PARTIAL_BYTES;
   machine->kernels = kernels;

@@ -117,8 +117,21 @@ static const char *find_column(reader_t *r) {
   return r->column < 0 ? "it has one output only" : NULL;
 }
 
+/* Outputs of a row of taps one after the other, each with its taps and their channels. */
+static const char *read_columns(reader_t *r, o3_gemm_t *g) {
+  int64_t taps = turns_of(r, r->axes[X].tap);
+  g->b_pitch = taps * r->channels;
+  bool ordered = step_is(r->w, r->column, g->b_pitch) && step_is(r->w, r->axes[X].tap, r->channels) &&
+                 step_is(r->w, r->axes[Y].tap, g->b_pitch * turns_of(r, r->column));
+  for (int i = 0; i < AXES; ++i)
+    ordered = ordered && (r->axes[i].outer < 0 || !o3_nest_uses(r->w, r->axes[i].outer));
+  return ordered ? NULL : "the weights are not in the order of the windows";
+}
+
 static const char *read_weights(reader_t *r, o3_gemm_t *g) {
   int64_t pitch;
+  if (!r->depthwise && step_is(r->w, r->channel, 1) && !step_is(r->w, r->column, 1))
+    return read_columns(r, g);
   if (!step_is(r->w, r->column, 1) || !o3_nest_step(r->w, r->channel, &pitch))
     return "the outputs are not the last dimension of the weights";
   if (r->depthwise) pitch = r->channels;

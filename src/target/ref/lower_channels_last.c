@@ -1,6 +1,6 @@
 /* Images whose channels come last (ir/ops.def). Convolutions are each one contraction:
  *
- *     conv_last       n, 1, oh, ow, m | kh, kw, c
+ *     conv_last       n, 1, oh, ow, m | kh, kw, c        of f32 with [columns]: marked with O3_LW_TF32
  *     depthwise_last  n, 1, oh, ow, c | kh, kw
  *
  * Padding is a copy, sums are in f32 for half precision and start at the bias.
@@ -23,6 +23,7 @@ typedef struct last {
   o3_shape_t x_shape, y_shape;
   MlirValue x, w, y; /* y: initial values */
   MlirType sum;      /* old element type of the sums */
+  bool columns;      /* w: KH M KW C */
 } last_t;
 
 static void product_body(const o3_body_args_t *in) {
@@ -63,7 +64,7 @@ static void surround(o3_lw_t *lw, last_t *last) {
   o3_lw_operand_shape(lw, last->op, 1, &w_shape);
   for (int i = 0; i < 2; ++i) {
     int64_t kernel = 1, around = last->window.lows[i] + last->window.highs[i];
-    bool known = o3_expr_is_const(w_shape.dims[i], &kernel);
+    bool known = o3_expr_is_const(w_shape.dims[i && last->columns ? 2 : i], &kernel);
     O3_ASSERT(known, "the layout pass takes constant weights only");
     MlirAffineExpr *size = &last->x_shape.dims[2 + i];
     *size = o3_expr_equals_const(last->y_shape.dims[2 + i], 1)
@@ -85,21 +86,24 @@ static MlirValue contract(o3_lw_t *lw, last_t *last, bool depthwise) {
   MlirAffineExpr xs[] = {mlirAffineDimExprGet(lw->context, N), mlirAffineDimExprGet(lw->context, ONE),
                          position(last, lw->context, 0), position(last, lw->context, 1),
                          mlirAffineDimExprGet(lw->context, depthwise ? M : C)};
-  o3_generic_t generic = {.op = last->op,
-                          .iterators = depthwise ? "ppppprr" : "ppppprrr",
-                          .num_inputs = 2,
-                          .inputs = {last->x, last->w},
-                          .num_outputs = 1,
-                          .outputs = {last->y},
-                          .maps = {mlirAffineMapGet(lw->context, loops, 0, 5, xs),
-                                   depthwise ? o3_lw_projection(lw, loops, 3, (int64_t[]){KH, KW, M})
-                                             : o3_lw_projection(lw, loops, 4, (int64_t[]){KH, KW, C, M}),
-                                   o3_lw_projection(lw, loops, 5, (int64_t[]){N, ONE, OH, OW, M})},
-                          .body = product_body,
-                          .context = last,
-                          .kernel = "conv"};
+  o3_generic_t generic = {
+      .op = last->op,
+      .iterators = depthwise ? "ppppprr" : "ppppprrr",
+      .num_inputs = 2,
+      .inputs = {last->x, last->w},
+      .num_outputs = 1,
+      .outputs = {last->y},
+      .maps = {mlirAffineMapGet(lw->context, loops, 0, 5, xs),
+               depthwise       ? o3_lw_projection(lw, loops, 3, (int64_t[]){KH, KW, M})
+               : last->columns ? o3_lw_projection(lw, loops, 4, (int64_t[]){KH, M, KW, C})
+                               : o3_lw_projection(lw, loops, 4, (int64_t[]){KH, KW, C, M}),
+               o3_lw_projection(lw, loops, 5, (int64_t[]){N, ONE, OH, OW, M})},
+      .body = product_body,
+      .context = last,
+      .kernel = "conv"};
   MlirValue y;
   o3_lw_generic(lw, &generic, &y);
+  if (last->columns) o3_op_attr_set(o3_value_def(y), O3_LW_TF32, mlirUnitAttrGet(lw->context));
   return y;
 }
 
@@ -107,6 +111,7 @@ static o3_status_t lower(o3_lw_t *lw, MlirOperation op, const MlirValue *operand
                          MlirValue *results) {
   MlirType element = o3_lw_result_element(op, 0);
   last_t last = {.op = op, .x = operands[0], .w = operands[1], .sum = o3_lw_sum_element(element)};
+  last.columns = o3_op_bool(op, "columns", false);
   o3_lw_window_read(op, &last.window);
   o3_lw_operand_shape(lw, op, 0, &last.x_shape);
   o3_lw_result_shape(lw, op, 0, &last.y_shape);

@@ -18,14 +18,14 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "numeric")]
 
 LOWEST = float(np.finfo(np.float32).min)
-# batch, heads, rows, columns, width of a head, mask, precision
-CASES = [(2, 3, 127, 129, 64, "none", "fp16"), (3, 2, 130, 257, 128, "none", "bf16"), (2, 12, 128, 128, 64, "keys", "fp16"),
-         (3, 5, 37, 37, 64, "keys", "bf16"), (2, 2, 300, 300, 128, "causal", "fp16"), (1, 2, 129, 131, 64, "full", "fp16"),
+# batch, heads, rows, columns, width of a head, mask, precision; with many batches they are for warpgroups where there are
+CASES = [(2, 3, 127, 129, 64, "none", "fp16"), (30, 2, 130, 257, 128, "none", "bf16"), (12, 12, 128, 128, 64, "keys", "fp16"),
+         (3, 5, 37, 37, 64, "keys", "bf16"), (2, 2, 300, 300, 128, "causal", "fp16"), (16, 2, 129, 131, 64, "full", "fp16"),
          (2, 2, 1, 513, 64, "keys", "fp16"), (1, 2, 70, 2, 128, "full", "fp16"), (2, 3, 64, 640, 64, "full", "bf16")]
 # These have queries, keys and values of one input, by constant weights and biases, as a layer of BERT has them.
-JOINED = [(2, 3, 127, 127, 64, "keys", "fp16"), (1, 2, 40, 40, 128, "none", "bf16")]
+JOINED = [(20, 3, 127, 127, 64, "keys", "fp16"), (1, 2, 40, 40, 128, "none", "bf16")]
 # Groups of heads share keys and values, which Unsqueeze, Expand and Reshape repeat; what is said of a group's heads.
-SHARED = {(2, 6, 130, 130, 64, "keys", "fp16"): 3, (1, 8, 1, 1500, 128, "none", "fp16"): 4, (2, 4, 40, 70, 32, "keys", "bf16"): 2, (1, 4, 33, 33, 64, "full", "fp16"): 2}
+SHARED = {(4, 6, 130, 130, 64, "keys", "fp16"): 3, (1, 8, 1, 1500, 128, "none", "fp16"): 4, (2, 4, 40, 70, 32, "keys", "bf16"): 2, (1, 4, 33, 33, 64, "full", "fp16"): 2}
 # The Attention op: batch, heads, heads of K and V, rows, columns, width, mask, precision
 OPS = [(2, 4, 2, 257, 257, 64, "up_to_diagonal", "fp16"), (1, 6, 2, 130, 190, 128, "shown", "bf16"),
        (3, 4, 1, 70, 300, 64, "none", "fp16"), (2, 2, 2, 300, 300, 128, "up_to_diagonal", "fp16"),

@@ -580,6 +580,9 @@ def checked_on(card):
             Conv((2, 9, 9), 3, 17, (3, 3), (2, 2), around, kind=kind), Conv((2, 15, 10), 72, 64, (1, 1), (2, 2), kind=kind)]]
         cases += [conv(depthwise(*c, {"kind": kind})) for c in [
             ((2, 13, 11), 40, 3, 1, 1), ((2, 17, 23), 24, 5, 2, 2), ((1, 7, 7), 960, 3, 1, 1)]]
+    cases += [attention(*sizes, kind=brain) for sizes in [
+        (1, 2, 2, 300, 333, 64), (2, 3, 3, 200, 200, 16, True), (1, 2, 1, 200, 150, 72, False, True), (1, 2, 2, 33, 50, 6),
+        (2, 8, 2, 1, 1000, 128), (1, 2, 2, 257, 257, 128, True)]]
     return list({case.name: case for case in cases}.values())
 
 
@@ -595,6 +598,8 @@ def timed():
               layernorm(128, 768), layernorm(2048, 1024), layernorm(8192, 1024)]
     cases += [attention(16384 // rows, 2048 // width, 2048 // width, rows, rows, width, causal)
               for width in (64, 128) for rows in (1024, 2048, 4096, 8192, 16384) for causal in (False, True)]
+    cases += [attention(4, 2048 // width, 2048 // width, 4096, 4096, width, causal)
+              for width in (32, 80, 96, 256) for causal in (False, True)]
     return cases
 
 

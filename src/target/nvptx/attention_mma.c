@@ -15,7 +15,7 @@
 
 enum { WARP = 32, ASYNC_CARDS = 80, TENSOR_CARDS = 70 };
 enum { PIECE = 16, CHUNK_COLUMNS = 8, QUAD = 4, QUAD_BYTES = 16 };
-enum { MAX_GROUPS = 2, MAX_COPIES = 2048, MAX_PARTS = 64 };
+enum { MAX_GROUPS = 2, MAX_COPIES = 2048, MAX_PARTS = 8 };
 enum { Q, K, V, SOURCES };
 enum { RESULT = SOURCES, WEIGHTS, BLOCKS }; /* of the result; of a warp's probabilities */
 
@@ -107,7 +107,8 @@ int o3_gpu_attention_mma_shared_bytes(const o3_gpu_attention_t *a, const o3_atte
   o3_mma_block_t blocks[BLOCKS];
   fill_blocks(a, p, o3_mma_unit(gpu->sm, a->element), blocks);
   int stages = p->stages * (o3_mma_block_bytes(&blocks[K]) + o3_mma_block_bytes(&blocks[V]));
-  int parts = count_parts(p) > 1 ? p->slices * p->warps * count_groups(p) * part_bytes(a) : 0;
+  int slots = count_parts(p) == 1 ? 0 : p->slices + (p->slices > 1 && p->split > 1);
+  int parts = slots * p->warps * count_groups(p) * part_bytes(a);
   return first_bytes(blocks, p, o3_mma_unit(gpu->sm, a->element)) + larger(stages, parts);
 }
 
@@ -490,17 +491,26 @@ static void store_tile(writer_t *w, int row, const walk_t *walk) {
 
 /* ---- Shared columns ---- */
 
-/* The place of a lane's four numbers: quad |quad| (number) of group |g| of part |slice| (value), of this
- * thread's rows; behind the last quad: references and totals. */
-static int part_at(writer_t *w, int slice, int g, int quad) {
+/* Parts of a result are left in shared memory, [slot][warp][group][quad][lane] of four numbers: of each
+ * slice, and behind them what the block has put together of these, for the other blocks of the cluster. */
+typedef struct parts {
+  int count;
+  bool of_blocks; /* of the cluster's, else of the block's slices */
+} parts_t;
+
+/* The place of a lane's four numbers: quad |quad| (number) of group |g| in |slot| (value), of this thread's
+ * rows; behind the last quad: references and totals. */
+static int part_at(writer_t *w, int slot, int g, int quad) {
   o3_kernel_text_t *t = w->w.t;
-  int number = o3_kt_op(t, "addi", o3_kt_op_const(t, "muli", slice, w->p->warps), w->warp);
+  int number = o3_kt_op(t, "addi", o3_kt_op_const(t, "muli", slot, w->p->warps), w->warp);
   number = o3_kt_op_const(t, "addi", o3_kt_op_const(t, "muli", number, count_groups(w->p)), g);
   int at = o3_kt_op(t, "addi", o3_kt_op_const(t, "muli", number, part_bytes(w->w.a)),
                     o3_kt_op_const(t, "muli", w->lane, QUAD_BYTES));
   return o3_kt_shared(t, stage_at(w, o3_kt_i32(t, 0)),
                       o3_kt_op_const(t, "addi", at, (int64_t)quad * WARP * QUAD_BYTES));
 }
+
+static int slot_of_block(writer_t *w) { return o3_kt_i32(w->w.t, w->p->slices > 1 ? w->p->slices : 0); }
 
 static void leave_quad(writer_t *w, int at, const int four[QUAD]) {
   o3_kernel_text_t *t = w->w.t;
@@ -522,40 +532,46 @@ static void leave_parts(writer_t *w, const walk_t *walk) {
   }
 }
 
-/* The four numbers at |at| of block |block| of the cluster. */
-static void take_quad(writer_t *w, int at, int block, int four[QUAD]) {
+static void take(writer_t *w, const parts_t *parts, int part, int g, int quad, int four[QUAD]) {
   o3_kernel_text_t *t = w->w.t;
-  const char *space = "3";
-  if (w->p->split > 1) {
-    at = o3_kt_value(t, "nvvm.mapa %%v%d, %%v%d : !llvm.ptr<3> -> !llvm.ptr<7>", at, o3_kt_i32(t, block));
-    space = "7";
-  }
-  int all =
-      o3_kt_value(t, "llvm.load %%v%d {alignment = 16 : i64} : !llvm.ptr<%s> -> vector<4xf32>", at, space);
+  int at = part_at(w, parts->of_blocks ? slot_of_block(w) : o3_kt_i32(t, part), g, quad);
+  if (parts->of_blocks)
+    at = o3_kt_value(t, "nvvm.mapa %%v%d, %%v%d : !llvm.ptr<3> -> !llvm.ptr<7>", at, o3_kt_i32(t, part));
+  int all = o3_kt_value(t, "llvm.load %%v%d {alignment = 16 : i64} : !llvm.ptr<%d> -> vector<4xf32>", at,
+                        parts->of_blocks ? 7 : 3);
   for (int i = 0; i < QUAD; ++i)
     four[i] = o3_kt_value(t, "vector.extract %%v%d[%d] : f32 from vector<4xf32>", all, i);
 }
 
-static void take(writer_t *w, int part, int g, int quad, int four[QUAD]) {
-  take_quad(w, part_at(w, o3_kt_i32(w->w.t, part % w->p->slices), g, quad), part / w->p->slices, four);
+/* What each part's sums are to be multiplied with, of both rows; |state|: references and totals of all. */
+static void weigh_parts(writer_t *w, const parts_t *parts, int g, int weights[MAX_PARTS][2],
+                        int state[QUAD]) {
+  o3_kernel_text_t *t = w->w.t;
+  int states[MAX_PARTS][QUAD];
+  for (int i = 0; i < parts->count; ++i) take(w, parts, i, g, quads(w->w.a), states[i]);
+  for (int row = 0; row < 2; ++row) {
+    int *reference = &state[row], *total = &state[2 + row];
+    *reference = states[0][row];
+    for (int i = 1; i < parts->count; ++i)
+      *reference = o3_attention_larger(&w->w, *reference, states[i][row]);
+    for (int i = 0; i < parts->count; ++i) {
+      weights[i][row] = o3_attention_moved(&w->w, &w->groups[g], states[i][row], *reference);
+      int part = o3_attention_binary(t, "mulf", weights[i][row], states[i][2 + row]);
+      *total = i ? o3_attention_binary(t, "addf", *total, part) : part;
+    }
+  }
 }
 
-/* What each part's sums are to be multiplied with, of both rows. */
-static void weigh_parts(writer_t *w, int g, int weights[MAX_PARTS][2]) {
+static void sum_parts(writer_t *w, const parts_t *parts, int g, int quad, int weights[MAX_PARTS][2],
+                      int sums[QUAD]) {
   o3_kernel_text_t *t = w->w.t;
-  int states[MAX_PARTS][QUAD], count = count_parts(w->p);
-  for (int i = 0; i < count; ++i) take(w, i, g, quads(w->w.a), states[i]);
-  for (int row = 0; row < 2; ++row) {
-    int reference = states[0][row], total = -1;
-    for (int i = 1; i < count; ++i) reference = o3_attention_larger(&w->w, reference, states[i][row]);
-    for (int i = 0; i < count; ++i) {
-      weights[i][row] = o3_attention_moved(&w->w, &w->groups[g], states[i][row], reference);
-      int part = o3_attention_binary(t, "mulf", weights[i][row], states[i][2 + row]);
-      total = i ? o3_attention_binary(t, "addf", total, part) : part;
+  int four[QUAD];
+  for (int i = 0; i < parts->count; ++i) {
+    take(w, parts, i, g, quad, four);
+    for (int k = 0; k < QUAD; ++k) {
+      int part = o3_attention_binary(t, "mulf", four[k], weights[i][k / 2]);
+      sums[k] = i ? o3_attention_binary(t, "addf", sums[k], part) : part;
     }
-    int inverse = inverse_of(t, total);
-    for (int i = 0; i < count; ++i)
-      weights[i][row] = o3_attention_binary(t, "mulf", weights[i][row], inverse);
   }
 }
 
@@ -572,44 +588,56 @@ static void store_quad(writer_t *w, const consumer_t *c, int quad, const int fou
   }
 }
 
-/* Parts finish a quad each in turn. */
-static void finish_group(writer_t *w, int g) {
+/* Each has some quads: |mine| says which of |sharing|. |last|: they are the result, else the block's part. */
+static void join_parts(writer_t *w, const parts_t *parts, int g, int mine, int sharing, bool last) {
   o3_kernel_text_t *t = w->w.t;
-  int weights[MAX_PARTS][2], count = count_parts(w->p);
-  int mine = o3_kt_op(t, "addi", o3_kt_op_const(t, "muli", w->rank, w->p->slices), w->slice);
-  weigh_parts(w, g, weights);
-  for (int quad = 0; quad < quads(w->w.a); ++quad) {
-    int sums[QUAD], four[QUAD];
-    o3_kt_if(t, o3_kt_cmp_const(t, "eq", mine, quad % count));
-    for (int i = 0; i < count; ++i) {
-      take(w, i, g, quad, four);
-      for (int k = 0; k < QUAD; ++k) {
-        int part = o3_attention_binary(t, "mulf", four[k], weights[i][k / 2]);
-        sums[k] = i ? o3_attention_binary(t, "addf", sums[k], part) : part;
-      }
+  int weights[MAX_PARTS][2], state[QUAD], sums[QUAD], inverse[2] = {-1, -1};
+  weigh_parts(w, parts, g, weights, state);
+  for (int row = 0; last && row < 2; ++row) inverse[row] = inverse_of(t, state[2 + row]);
+  for (int first = 0; first < sharing && first < quads(w->w.a); ++first) {
+    o3_kt_if(t, o3_kt_cmp_const(t, "eq", mine, first));
+    for (int quad = first; quad < quads(w->w.a); quad += sharing) {
+      sum_parts(w, parts, g, quad, weights, sums);
+      for (int k = 0; last && k < QUAD; ++k)
+        sums[k] = o3_attention_binary(t, "mulf", sums[k], inverse[k / 2]);
+      if (last)
+        store_quad(w, &w->groups[g], quad, sums);
+      else
+        leave_quad(w, part_at(w, slot_of_block(w), g, quad), sums);
     }
-    store_quad(w, &w->groups[g], quad, sums);
+    if (!last && !first) leave_quad(w, part_at(w, slot_of_block(w), g, quads(w->w.a)), state);
     o3_kt_end(t);
   }
 }
 
 /* A cluster's barrier counts warps, so each comes to it as a whole. */
-static void part_barrier(writer_t *w) {
+static void cluster_barrier(writer_t *w) {
   o3_kernel_text_t *t = w->w.t;
-  if (w->p->split == 1) {
-    o3_kt_line(t, "nvvm.barrier0");
-    return;
-  }
   o3_kt_line(t, "nvvm.bar.warp.sync %%v%d : i32", o3_kt_i32(t, -1));
   o3_kt_line(t, "nvvm.cluster.arrive {aligned}\nnvvm.cluster.wait {aligned}");
 }
 
+static void join_blocks(writer_t *w) {
+  o3_kernel_text_t *t = w->w.t;
+  const parts_t blocks = {.count = w->p->split, .of_blocks = true};
+  int mine = o3_kt_op(t, "addi", o3_kt_op_const(t, "muli", w->rank, w->p->slices), w->slice);
+  cluster_barrier(w);
+  for (int g = 0; g < count_groups(w->p); ++g)
+    join_parts(w, &blocks, g, mine, w->p->split * w->p->slices, true);
+  cluster_barrier(w);
+}
+
 static void store_parts(writer_t *w, const walk_t *walk) {
-  o3_kt_line(w->w.t, "nvvm.barrier0");
+  o3_kernel_text_t *t = w->w.t;
+  const parts_t slices = {.count = w->p->slices};
+  o3_kt_line(t, "nvvm.barrier0");
   leave_parts(w, walk);
-  part_barrier(w);
-  for (int g = 0; g < count_groups(w->p); ++g) finish_group(w, g);
-  if (w->p->split > 1) part_barrier(w);
+  if (w->p->slices > 1) {
+    o3_kt_line(t, "nvvm.barrier0");
+    for (int g = 0; g < count_groups(w->p); ++g)
+      join_parts(w, &slices, g, w->slice, w->p->slices, w->p->split == 1);
+  }
+  if (w->p->split > 1) join_blocks(w);
 }
 
 /* ---- The kernel ---- */

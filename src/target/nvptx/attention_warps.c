@@ -25,8 +25,10 @@ static bool fits(const o3_gpu_attention_t *a, const o3_attention_warps_t *p, con
   return bytes <= gpu->shared_per_block && p->resident * (bytes + RESERVED) <= gpu->shared_per_sm;
 }
 
+static int larger(int a, int b) { return a > b ? a : b; }
+
 static o3_attention_warps_t of_many_rows(const o3_gpu_attention_t *a, const o3_gpu_t *gpu) {
-  int widest = a->width > a->value_width ? a->width : a->value_width;
+  int widest = larger(a->width, a->value_width);
   bool async = o3_gpu_attention_mma_is_async(a, gpu->sm);
   for (int i = 0; i < NUM_CHOICES; ++i) {
     if (CHOICES[i].width >= widest && CHOICES[i].async == async && fits(a, &CHOICES[i].warps, gpu))
@@ -35,54 +37,67 @@ static o3_attention_warps_t of_many_rows(const o3_gpu_attention_t *a, const o3_g
   return (o3_attention_warps_t){0};
 }
 
-static int64_t blocks_of(const o3_gpu_attention_t *a, const o3_attention_warps_t *p) {
-  int rows = p->warps * p->rows;
-  return a->batch * a->heads * ((a->rows + rows - 1) / rows) * p->split;
+/* Tiles of so few rows that cards are not full of larger ones, and how much of a card's multiprocessors the
+ * blocks of threads shall be, when those of a cluster share the columns: one warp's rows ask for memory
+ * alone, and half of an H200 has its bandwidth. */
+typedef struct tile {
+  int rows, share; /* 1 / share */
+  o3_attention_warps_t warps;
+} tile_t;
+static const tile_t TILES[] = {
+    {16, 2, {1, 16, 32, 4, 3, 1, 1}}, {32, 1, {2, 16, 64, 2, 2, 1, 1}}, {64, 1, {4, 16, 64, 1, 2, 1, 1}}};
+enum { WIDE = 128 }; /* sums of wider heads leave few registers for scores */
+enum { NUM_TILES = sizeof(TILES) / sizeof(TILES[0]), LONG = 512 /* columns that are worth being shared */ };
+
+static int64_t tiles_of(const o3_gpu_attention_t *a, int rows) {
+  return a->batch * a->heads * ((a->rows + rows - 1) / rows);
 }
 
-/* Blocks of threads of a cluster share the columns while the card has room for more, and each has some
- * stages. */
-static int split_of(const o3_gpu_attention_t *a, const o3_attention_warps_t *p, const o3_gpu_t *gpu) {
-  enum { CLUSTER_CARDS = 90, MOST = 8, LEAST_STAGES = 4 };
+static int split_of(const o3_gpu_attention_t *a, const tile_t *tile, const o3_attention_warps_t *p,
+                    const o3_gpu_t *gpu) {
+  enum { CLUSTER_CARDS = 90, MOST = 8, LEAST_STAGES = 2 };
   int most = gpu->sm < CLUSTER_CARDS ? 1 : gpu->cluster < MOST ? gpu->cluster : MOST, split = 1;
   int64_t stages = a->columns / (p->slices * p->columns);
-  while (2 * split <= most && 2 * split * blocks_of(a, p) <= gpu->multiprocessors &&
+  while (2 * split <= most && 2 * split * tiles_of(a, tile->rows) * tile->share <= gpu->multiprocessors &&
          2 * split * LEAST_STAGES <= stages)
     split *= 2;
   return split;
 }
 
-/* Tiles of so few rows that the card would not be full of them: with warps that share columns where a warp
- * has all rows. */
-static o3_attention_warps_t of_few_rows(const o3_gpu_attention_t *a, int rows, const o3_gpu_t *gpu) {
-  bool async = o3_gpu_attention_mma_is_async(a, gpu->sm), clusters = gpu->cluster > 1;
-  int ahead = async ? 3 : 1;
-  o3_attention_warps_t p = rows <= 16   ? (o3_attention_warps_t){1, 16, 32, clusters ? 2 : 4, ahead, 1, 1}
-                           : rows <= 32 ? (o3_attention_warps_t){2, 16, 32, 2, ahead, 1, 1}
-                                        : (o3_attention_warps_t){4, 16, 64, 1, ahead, 1, 1};
-  if (!fits(a, &p, gpu) && async) p.stages = 2;
-  while (!fits(a, &p, gpu) && p.slices > 1) p.slices /= 2;
-  while (!fits(a, &p, gpu) && p.columns > 16) p.columns /= 2;
-  while (p.slices > 1 && p.slices * p.columns >= 2 * a->columns) p.slices /= 2;
-  p.split = split_of(a, &p, gpu);
+static o3_attention_warps_t of_tile(const o3_gpu_attention_t *a, const tile_t *tile, const o3_gpu_t *gpu) {
+  o3_attention_warps_t p = tile->warps;
+  if (!o3_gpu_attention_mma_is_async(a, gpu->sm)) p.stages = 1;
+  if (larger(a->width, a->value_width) > WIDE && p.columns > 32) p.columns = 32;
+  while (p.stages > 2 && (!fits(a, &p, gpu) || p.slices * p.columns * (p.stages - 1) >= a->columns))
+    --p.stages;
+  while (p.slices > 1 && (!fits(a, &p, gpu) || p.slices * p.columns >= 2 * a->columns)) p.slices /= 2;
+  while (p.columns > 16 && !fits(a, &p, gpu)) p.columns /= 2;
+  p.split = split_of(a, tile, &p, gpu);
   return fits(a, &p, gpu) ? p : (o3_attention_warps_t){0};
 }
 
-/* The smallest tiles that are no more than the card has multiprocessors. */
+/* The smallest tiles that are no more than the card has multiprocessors; where columns are many, those of one
+ * warp are for what is no more, and clusters do better than tiles that all read them. */
+static bool is_good(const o3_gpu_attention_t *a, const tile_t *tile, const o3_gpu_t *gpu) {
+  if (a->rows <= tile->rows) return true;
+  if (tiles_of(a, tile->rows) > gpu->multiprocessors) return false;
+  bool shared = gpu->cluster > 1 || tile->rows == TILES[0].rows;
+  return a->columns < LONG || !shared || tile->rows == TILES[NUM_TILES - 1].rows;
+}
+
 o3_attention_warps_t o3_gpu_attention_mma_schedule(const o3_gpu_attention_t *a, const o3_gpu_t *gpu) {
-  static const int ROWS[] = {16, 32, 64};
-  for (int i = 0; i < 3; ++i) {
-    const o3_attention_warps_t p = of_few_rows(a, ROWS[i], gpu);
-    bool whole = a->rows <= ROWS[i],
-         wide = i > 0 && a->batch * a->heads * ((a->rows + ROWS[i] - 1) / ROWS[i]) <= gpu->multiprocessors;
-    if (p.columns && (whole || wide)) return p;
+  for (int i = 0; i < NUM_TILES; ++i) {
+    if (!is_good(a, &TILES[i], gpu)) continue;
+    const o3_attention_warps_t p = of_tile(a, &TILES[i], gpu);
+    if (p.columns) return p;
   }
   return of_many_rows(a, gpu);
 }
 
 /* Warpgroups have 128 rows at least, and nobody shares their columns. */
 bool o3_gpu_attention_is_for_warps(const o3_gpu_attention_t *a, const o3_gpu_t *gpu) {
-  enum { FEW_ROWS = 16, MORE_ROWS = 64, LONG = 512 };
-  bool idle = 2 * a->batch * a->heads <= gpu->multiprocessors && a->columns >= LONG && !a->causal;
-  return (a->rows <= FEW_ROWS || (a->rows <= MORE_ROWS && idle)) && !o3_gpu_attention_mma_refuse(a, gpu);
+  const int least = TILES[0].rows, most = TILES[NUM_TILES - 1].rows;
+  bool few = a->columns < LONG ? tiles_of(a, least) <= gpu->multiprocessors
+                               : 2 * tiles_of(a, most) <= gpu->multiprocessors;
+  return (a->rows <= least || (few && !a->causal)) && !o3_gpu_attention_mma_refuse(a, gpu);
 }

@@ -6,7 +6,7 @@
 //
 // CHECK: k0_attention
 // PTX: .entry o3k_f16_attention_{{.*}}_causal_
-// ABOVE: .entry o3k_f16_attention_{{[0-9x]+}}__sm90a_{{[0-9a-f]+}}(
+// ABOVE: .entry o3k_f16_attention_{{[0-9x]+}}__sm80_{{[0-9a-f]+}}(
 func.func @main(%q: tensor<2x3x40x64xf32>, %k: tensor<2x3x40x64xf32>, %v: tensor<2x3x40x64xf32>) -> tensor<2x3x40x64xf32> {
   %r = "o3.iota"() {axis = 0 : i64} : () -> tensor<40x1xi64>
   %c = "o3.iota"() {axis = 1 : i64} : () -> tensor<1x40xi64>

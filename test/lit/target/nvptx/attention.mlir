@@ -1,5 +1,7 @@
 // RUN: o3c --model %s --target hopper -O2 --precision fp16 --emit fuse --explain -o %t.mlir 2>&1 | FileCheck %s
-// RUN: o3c --model %s --target hopper -O2 --precision fp16 -o %t.ptx && FileCheck --check-prefix=PTX %s <%t.ptx
+// RUN: sed -e 's/tensor<2x/tensor<70x/g' %s >%t.many.mlir
+// RUN: o3c --model %t.many.mlir --target hopper -O2 --precision fp16 -o %t.ptx && FileCheck --check-prefix=PTX %s <%t.ptx
+// RUN: o3c --model %s --target hopper -O2 --precision fp16 -o %t.ptx && FileCheck --check-prefix=FEW %s <%t.ptx
 // RUN: o3c --model %s --target ampere -O2 --precision fp16 -o %t.ptx && FileCheck --check-prefix=AMPERE %s <%t.ptx
 // RUN: o3c --model %s --target turing -O2 --precision fp16 -o %t.ptx && FileCheck --check-prefix=TURING %s <%t.ptx
 // RUN: o3c --model %s --target volta -O2 --precision fp16 -o %t.ptx && FileCheck --check-prefix=VOLTA %s <%t.ptx
@@ -22,6 +24,8 @@
 // CHECK-NEXT: (end)
 // PTX: .entry o3k_f16_attention_128x128x64__sm90a_
 // PTX: wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16
+// Few rows in all are for warps.
+// FEW: .entry o3k_f16_attention_16x{{[0-9]+}}x64__sm80_
 // AMPERE: .entry o3k_f16_attention_{{[0-9x]+}}__sm80_
 // AMPERE: cp.async.cg.shared.global
 // AMPERE: mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32

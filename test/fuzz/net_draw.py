@@ -7,6 +7,7 @@ from net_graph import DTYPES, Input, Net, Node, Unfit
 CHANNELS = [1, 2, 3, 4, 5, 6, 8, 11, 12, 16, 18, 20, 24, 28, 32, 36, 40, 42, 48, 56, 64, 72, 96]
 IMAGE = [1, 2, 3, 5, 7, 8, 13, 16, 23, 32, 46, 57]
 LENGTH = [1, 1, 2, 3, 4, 5, 6, 7, 8, 15, 16, 17, 31, 33, 48, 64, 65, 100, 128, 130, 257]
+EVEN = [8, 16, 32, 64, 96, 128]  # sizes that fast kernels like
 MANY_PRODUCTS = 2e7
 DRAWS = []  # (function, {flavour: weight})
 FLAVOURS = ("image", "rows", "mixed", "small")
@@ -26,7 +27,8 @@ class Drawing:
     def __init__(self, random, numbers, kinds, opset, symbolic, sparse):
         self.random, self.numbers, self.sparse = random, numbers, sparse
         self.net = Net(*kinds, opset, 2 if symbolic else 1, numbers)
-        self.symbols, self.live, self.count = {}, [], 0
+        self.live, self.count = [], 0
+        self.channels, self.lengths = random.choice([(CHANNELS, LENGTH), (CHANNELS, LENGTH), (EVEN, EVEN)])
 
     # ---- What is there ----
     def shape(self, name, trial=0):
@@ -141,10 +143,10 @@ def start(d, flavour):
         h = r.choice(IMAGE)
         w = r.choice([h, max(1, h // 2), h + 3])
         batch = d.symbol(r.choice([1, 1, 1, 2]), 0.5)
-        d.keep(d.input([batch, r.choice(CHANNELS), d.symbol(h, 0.4), d.symbol(w, 0.4)]))
+        d.keep(d.input([batch, r.choice(d.channels), d.symbol(h, 0.4), d.symbol(w, 0.4)]))
     elif flavour in ("rows", "mixed"):
         lead = [d.symbol(r.choice([1, 2, 3, 12]), 0.3) for _ in range(r.randint(0, 2))]
-        d.keep(d.input([*lead, d.symbol(r.choice(LENGTH), 0.4), r.choice(LENGTH)]))
+        d.keep(d.input([*lead, d.symbol(r.choice(d.lengths), 0.4), r.choice(d.lengths)]))
     else:
         rank = r.randint(0, 5)
         d.keep(d.input([d.symbol(r.choice([1, 2, 3, 4, 5, 7, 8, 16, 17]), 0.3) for _ in range(rank)]))
@@ -214,7 +216,7 @@ def conv(d):
     x = image(d)
     n = len(d.shape(x)) - 2
     attrs = window(d, n, [3, 3, 5, 2, 7, 1], [1, 1, 1, 2, 3], [1, 1, 1, 2])
-    d.keep(maybe_activated(d, conv_on(d, x, d.random.choice(CHANNELS), 1, attrs)))
+    d.keep(maybe_activated(d, conv_on(d, x, d.random.choice(d.channels), 1, attrs)))
 
 
 @draw(image=6, mixed=2)
@@ -222,7 +224,7 @@ def pointwise(d):
     x = image(d)
     n = len(d.shape(x)) - 2
     attrs = dict(kernel_shape=[1] * n, strides=[d.random.choice([1, 1, 1, 2])] * n)
-    d.keep(maybe_activated(d, conv_on(d, x, d.random.choice(CHANNELS), 1, attrs)))
+    d.keep(maybe_activated(d, conv_on(d, x, d.random.choice(d.channels), 1, attrs)))
 
 
 @draw(image=5)
@@ -338,7 +340,7 @@ def shuffle(d):
 @draw(rows=8, image=1, mixed=3)
 def matmul(d):
     x, r = d.pick(range(1, 6), where=lambda v: d.size(v, -1)), d.random
-    k, out = d.size(x, -1), r.choice(LENGTH)
+    k, out = d.size(x, -1), r.choice(d.lengths)
     affordable(k, out, np.prod(d.shape(x)[:-1]))
     y = d.emit("MatMul", [x, d.weight((k, out), k)])
     if r.random() < 0.6:
@@ -359,7 +361,7 @@ def matmul_of_two(d):
     else:
         lead = [d.size(x, i) or 1 for i in range(rank - 2)][r.randint(0, rank - 2):]
         lead = [n if r.random() < 0.8 else 1 for n in lead]
-        out = d.symbol(r.choice(LENGTH), 0.3)
+        out = d.symbol(r.choice(d.lengths), 0.3)
         affordable(k, out[1][0] if isinstance(out, tuple) else out, np.prod(d.shape(x)[:-1]))
         if r.random() < 0.5:
             y = d.input([*lead, k, out])
@@ -377,7 +379,7 @@ def gemm(d):
     k = d.size(x, 0) if across else d.size(x, 1)
     if k is None:
         raise Unfit("unknown size")
-    out, transposed = r.choice(LENGTH), r.random() < 0.5
+    out, transposed = r.choice(d.lengths), r.random() < 0.5
     inputs = [x, d.weight((out, k) if transposed else (k, out), k)]
     if r.random() < 0.7:
         inputs.append(d.normal(r.choice([(out,), (1, out), (1, 1), ()])))
@@ -465,7 +467,7 @@ EQUATIONS = {2: ["ij,jk->ik", "ij,kj->ki"], 3: ["bij,jk->bik", "bij,kj->bki"], 4
 def einsum(d):
     x = d.pick(range(2, 5), where=lambda v: d.size(v, -1))
     equation = d.random.choice(EQUATIONS[len(d.shape(x))])
-    k, out = d.size(x, -1), d.random.choice(LENGTH)
+    k, out = d.size(x, -1), d.random.choice(d.lengths)
     affordable(k, out, np.prod(d.shape(x)[:-1]))
     first = equation.split(",")[1][0] in equation.split(",")[0]
     d.keep(d.emit("Einsum", [x, d.weight((k, out) if first else (out, k), k)], equation=equation))

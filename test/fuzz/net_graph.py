@@ -100,15 +100,22 @@ class Net:
         self.inputs, self.constants, self.nodes, self.outputs = {}, {}, [], []
         self.trials = [{} for _ in range(trials)]
 
+    def given(self, array):
+        """Three times an input or constant, which is rounded where the network is computed in another type."""
+        base = as_double(array)
+        noise = self.rounded != self.kind and base.dtype == np.float64
+        step = EPSILON[self.rounded] * np.abs(base) * self.rng.choice([-1.0, 1.0], base.shape) if noise else 0
+        return [base, base + step, base - step] if noise else [base] * 3
+
     def add_input(self, name, item):
         self.inputs[name] = item
         for trial, array in zip(self.trials, item.arrays):
-            trial[name] = [as_double(array)] * 3
+            trial[name] = self.given(array)
 
     def add_constant(self, name, array):
         self.constants[name] = array
         for trial in self.trials:
-            trial[name] = [as_double(array)] * 3
+            trial[name] = self.given(array)
 
     def add_node(self, node):
         """Raises Unfit, with nothing changed, when the node makes no sense here."""

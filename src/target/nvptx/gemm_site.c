@@ -75,6 +75,19 @@ static bool is_argument(const reader_t *r, MlirValue value) {
   return on_tensors(r) ? !is_part(value) : o3_kernel_site_argument(r->site, value) >= 0;
 }
 
+/* Constants of one number are made in the kernel (outline_kernel.c); those an epilogue reads end in its body.
+ */
+static bool is_splat(MlirValue tensor) {
+  MlirOperation def = o3_value_def(tensor);
+  if (mlirOperationIsNull(def) || !o3_op_is(def, "arith.constant")) return false;
+  MlirAttribute value = o3_op_attr(def, "value");
+  return mlirAttributeIsADenseElements(value) && mlirDenseElementsAttrIsSplat(value);
+}
+
+static bool is_given(const reader_t *r, MlirValue value) {
+  return is_argument(r, value) && !(on_tensors(r) && is_splat(value));
+}
+
 static bool is_constant(const reader_t *r, MlirValue value) {
   return !on_tensors(r) && o3_kernel_site_is_constant(r->site, o3_kernel_site_argument(r->site, value));
 }
@@ -298,8 +311,7 @@ static const char *read_product(reader_t *r, MlirOperation op) {
   const char *why = r->has_halo ? "it has a border" : read_matrices(r);
   if (why && (r->has_halo || walks_windows(r->whole))) why = read_windows(r);
   if (why) return why;
-  return is_argument(r, factor_a(r)) && is_argument(r, r->b->value) ? NULL
-                                                                    : "a factor is computed in the kernel";
+  return is_given(r, factor_a(r)) && is_given(r, r->b->value) ? NULL : "a factor is computed in the kernel";
 }
 
 /* ---- Other ops ---- */

@@ -19,11 +19,24 @@ check-gpu: ## set up, build, and run the numeric rows on the NVIDIA GPU in this 
 	@O3_BUILD=$(abspath $(BUILD)) $(BUILD)/venv/bin/python test/gpu/attention_models.py check
 	@test/gpu/make_kernels.sh $(BUILD) --checked && python3 test/gpu/check_kernels.py $(BUILD)/gpu-kernels
 
-bench-gpu: ## set up, build, and measure kernels and networks against PyTorch on this machine's NVIDIA GPU; writes docs/benchmarks-gpu.md
+# What bench-gpu measures, all in about half an hour; TABLES, OPS and NETWORKS choose within a part, as in
+#     make bench-gpu PARTS=networks NETWORKS="ResNet-50 8" MODES=compile
+PARTS ?= kernels ops networks
+TABLES ?= products,convolutions,rows,chains,attention
+MODES ?= eager,compile,max-autotune
+PAGE = docs/benchmarks-gpu.md
+bench-gpu: ## set up, build, and measure against PyTorch on this machine's NVIDIA GPU, or some PARTS; writes docs/benchmarks-gpu.md
 	@scripts/setup.sh
 	@scripts/build.sh
-	@test/gpu/make_kernels.sh $(BUILD) && python3 bench/compare_torch.py $(BUILD)/gpu-kernels --write docs/benchmarks-gpu.md
-	@O3_BUILD=$(abspath $(BUILD)) python3 bench/torch_networks.py --write docs/benchmarks-gpu.md
+ifneq ($(filter kernels,$(PARTS)),)
+	@test/gpu/make_kernels.sh $(BUILD) && python3 bench/compare_torch.py $(BUILD)/gpu-kernels --tables $(TABLES) --write $(PAGE)
+endif
+ifneq ($(filter ops,$(PARTS)),)
+	@O3_BUILD=$(abspath $(BUILD)) python3 bench/torch_ops.py --only "$(OPS)" --write $(PAGE)
+endif
+ifneq ($(filter networks,$(PARTS)),)
+	@O3_BUILD=$(abspath $(BUILD)) python3 bench/torch_networks.py --only "$(NETWORKS)" --modes $(MODES) --write $(PAGE)
+endif
 
 demo: ## set up, build, and compile and run a sparse network
 	@scripts/setup.sh

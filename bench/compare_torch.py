@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""compare_torch.py FOLDER [--write FILE]: the fast kernels in FOLDER (made by gpu_kernels) beside PyTorch, on a card.
+"""compare_torch.py FOLDER [--tables products,rows] [--write FILE]: the fast kernels in FOLDER (made by gpu_kernels) beside PyTorch, on a card.
 
 Each contestant is a CUDA graph that is replayed; its time is the median of the replays. Contestants take turns, in both
 orders, since a card gets slower as it gets warm. Products are compared with torch.matmul (cuBLAS) and, with a bias and
 GELU, with torch._addmm_activation (cublasLt, fused; its GELU is the tanh form); rows and chains with eager mode,
 torch.compile and torch.compile(mode="max-autotune-no-cudagraphs"); convolutions with cuDNN, its choice by trial. --write
-replaces what FILE has before its networks by the tables.
+puts the tables into their sections of FILE. All take about six minutes, products alone one.
 """
 import argparse
 import os
@@ -16,12 +16,12 @@ import torch  # noqa: E402
 import torch.nn.functional as F  # noqa: E402
 from torch.nn.attention import SDPBackend, sdpa_kernel  # noqa: E402
 
+import bench_tables  # noqa: E402
 import kernel_cases  # noqa: E402
 from check_kernels import make_arguments  # noqa: E402
 from gpu_driver import Kernel, replay_time  # noqa: E402
 
 COMPILE_MODES = {"compile": "default", "max-autotune": "max-autotune-no-cudagraphs"}
-NETWORKS = "## Networks\n"  # of FILE: from here on torch_networks.py writes it
 # LayerNorm, GELU, then a product: rows, width, columns.
 CHAINS = [(128, 768, 3072), (2048, 1024, 4096), (8192, 1024, 4096), (16384, 4096, 1024)]
 
@@ -77,13 +77,13 @@ def products(folder, lines):
              f"{times['peer'] / times['ours']:.2f}")
         kernel.close()
     mean = torch.tensor(logs).log().mean().exp().item()
-    lines.append(f"\nThe {len(logs)} products of BERT and ResNet-50: geometric mean {mean:.2f}, worst {min(logs):.2f}.")
+    lines += ["", f"The {len(logs)} products of BERT and ResNet-50: geometric mean {mean:.2f}, worst {min(logs):.2f}."]
     print(lines[-1])
 
 
 def convolutions(folder, lines):
     """ResNet-50's, with bias, ReLU and, where it has one, the residual; cuDNN's have a bias only."""
-    lines.append("\nThe convolutions of ResNet-50, all of a network together, us:\n")
+    lines += ["All of ResNet-50 together, us:", ""]
     head(lines, "images", "ours", "cuDNN without ReLU and residual", "ratio", "worst of one")
     for batch in kernel_cases.BATCHES:
         sums, worst = {"ours": 0.0, "peer": 0.0}, float("inf")
@@ -111,7 +111,7 @@ def copy_rate():
 
 def rows(folder, lines):
     rate = copy_rate()
-    lines.append(f"\nA copy: {rate:.0f} GB/s.\n")
+    lines += [f"A copy: {rate:.0f} GB/s.", ""]
     head(lines, "rows", "ours, us", "GB/s", "of a copy", "eager", *COMPILE_MODES)
     for case in kernel_cases.timed():
         if case.bar != "rows":
@@ -133,7 +133,7 @@ def rows(folder, lines):
 
 
 def chains(folder, lines):
-    lines.append("\nLayerNorm, GELU and a product, as two kernels of ours:\n")
+    lines += ["As two kernels of ours:", ""]
     head(lines, "rows x width x columns", "ours, us", "eager", *COMPILE_MODES, "ratio to the best")
     for count, width, columns in CHAINS:
         norm, product = kernel_cases.layernorm(count, width), kernel_cases.gemm(count, columns, width)
@@ -155,7 +155,7 @@ def chains(folder, lines):
 
 def attentions(folder, lines):
     backends = {"cuDNN": SDPBackend.CUDNN_ATTENTION, "flash": SDPBackend.FLASH_ATTENTION}
-    lines.append("\nAttention, 16,384 tokens, heads times width 2,048:\n")
+    lines += ["16,384 tokens, heads times width 2,048:", ""]
     head(lines, "rows, width of a head", "ours, us", "TFLOP/s", *backends, "ratio to the best")
     for case in kernel_cases.timed():
         if case.bar != "attention":
@@ -178,26 +178,35 @@ def attentions(folder, lines):
         kernel.close()
 
 
+# name of --tables: the section of the page and what fills it
+TABLES = {
+    "products": ("## Products", products),
+    "convolutions": ("## Convolutions", convolutions),
+    "rows": ("## Rows", rows),
+    "chains": ("## LayerNorm, GELU and a product", chains),
+    "attention": ("## Attention", attentions),
+}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder")
+    parser.add_argument("--tables", default=",".join(TABLES), help="with commas (default %(default)s)")
     parser.add_argument("--write", metavar="FILE")
     options = parser.parse_args()
-    lines = [f"# Fast kernels beside PyTorch {torch.__version__}", "",
-             f"One {torch.cuda.get_device_name()}, fp16, CUDA graphs; written by bench/compare_torch.py, which says how.",
-             ""]
+    wanted = options.tables.split(",")
+    if unknown := set(wanted) - set(TABLES):
+        parser.error(f"--tables: {', '.join(sorted(unknown))}; there are {', '.join(TABLES)}")
     with torch.no_grad():
         torch.backends.cudnn.benchmark = True
-        products(options.folder, lines)
-        convolutions(options.folder, lines)
-        rows(options.folder, lines)
-        chains(options.folder, lines)
-        attentions(options.folder, lines)
-    if options.write:
-        with open(options.write, encoding="utf-8") as file:
-            networks = file.read().partition(NETWORKS)[2]
-        with open(options.write, "w", encoding="utf-8") as file:
-            file.write("\n".join(lines) + "\n\n" + NETWORKS + networks)
+        for name in wanted:
+            heading, fill = TABLES[name]
+            lines = [f"One {torch.cuda.get_device_name()}, fp16, CUDA graphs, PyTorch {torch.__version__}; written by "
+                     f"bench/compare_torch.py --tables {name}, which says how.", ""]
+            print(f"\n{heading}\n")
+            fill(options.folder, lines)
+            if options.write:
+                bench_tables.write(options.write, heading, lines)
     return 0
 
 

@@ -7,7 +7,7 @@ and by torch.compile(mode="max-autotune-no-cudagraphs"), images with the channel
 card, and every contestant is a CUDA graph that is replayed, ours by its session. Time is the wall clock's for a series of
 replays with one wait at its end; of the medians of the series, one in each order of the contestants, the better one.
 Ours takes float32 and converts it. Its error is that of the result's norm against ONNX Runtime in float32, for 8 inputs
-at most. Then LayerNorm, GELU and a product, as O3 and O1 compile it. --write replaces what FILE has from its networks on;
+at most. Then LayerNorm, GELU and a product, as O3 and O1 compile it. --write puts the rows measured into FILE's sections;
 --only measures those whose name and batch, as in "BERT-base 8", have the text.
 """
 import argparse
@@ -24,10 +24,11 @@ import numpy as np  # noqa: E402
 import torch  # noqa: E402
 
 import bench_networks  # noqa: E402
+import bench_tables  # noqa: E402
 import o3_model  # noqa: E402
 import test_networks  # noqa: E402
 
-HEADING = "## Networks\n"
+HEADING, CHAINS = "## Networks", "## Levels of o3c"
 MODES = {"eager": None, "compile": "default", "max-autotune": "max-autotune-no-cudagraphs"}
 SERIES, REFERENCES, TOKENS = 5, 8, 128
 ON_CARD = 1  # o3_place_t
@@ -77,8 +78,9 @@ class CardSession:
         options = o3_model.SessionOptions(stream=self.stream.cuda_stream)
         if self.model.api.session_create(self.model.pointer, ctypes.byref(options), ctypes.byref(self.pointer)):
             raise o3_model.O3Error("run", self.model.api.last_error().decode())
-        self.inputs = [torch.from_numpy(np.ascontiguousarray(feeds[name])).cuda() for name, _, _ in self.model.inputs]
-        self.results = [torch.full(tuple(shape), float("nan"), device="cuda") for _, _, shape in self.model.outputs]
+        self.inputs = [torch.as_tensor(feeds[name]).contiguous().cuda() for name, _, _ in self.model.inputs]
+        self.results = [torch.full(tuple(shape), float("nan"), device="cuda", dtype=getattr(torch, np.dtype(dtype).name))
+                        for _, dtype, shape in self.model.outputs]
         self.given = self.tensors(self.inputs)
         torch.cuda.synchronize()
 
@@ -92,8 +94,15 @@ class CardSession:
             tensor.shape[:value.dim()] = value.shape
         return made
 
-    def run(self):
-        api, wanted = self.model.api, self.tensors(self.results)
+    def run_inside(self):
+        """Leaves the results in the session's own memory on the card, where nothing copies them from."""
+        wanted = (o3_model.Tensor * len(self.results))()
+        for tensor in wanted:
+            tensor.place = ON_CARD
+        self.run(wanted)
+
+    def run(self, wanted=None):
+        api, wanted = self.model.api, wanted or self.tensors(self.results)
         if api.session_run(self.pointer, self.given, len(self.inputs), wanted, len(self.results)):
             raise o3_model.O3Error("run", api.session_error(self.pointer).decode())
 
@@ -115,15 +124,15 @@ def graph_of(function):
     return graph.replay
 
 
-def milliseconds(contestant):
-    """Of a call, the median of the series."""
+def milliseconds(contestant, seconds=0.1):
+    """Of a call, the median of the series, each of about |seconds|."""
     for _ in range(3):
         contestant()
     torch.cuda.synchronize()
     start = time.perf_counter()
     contestant()
     torch.cuda.synchronize()
-    count = max(10, min(200, int(0.1 / (time.perf_counter() - start))))
+    count = max(10, min(200, int(seconds / (time.perf_counter() - start))))
     found = []
     for _ in range(SERIES):
         start = time.perf_counter()
@@ -134,11 +143,11 @@ def milliseconds(contestant):
     return statistics.median(found)
 
 
-def compare(contestants):
+def compare(contestants, seconds=0.1):
     times = {name: [] for name in contestants}
     for order in (list(contestants), list(reversed(contestants))):
         for name in order:
-            times[name].append(milliseconds(contestants[name]))
+            times[name].append(milliseconds(contestants[name], seconds))
     return {name: min(values) for name, values in times.items()}
 
 
@@ -164,7 +173,7 @@ def error_of(model, feeds, session):
 
 
 def row(title, batch, folder, modes):
-    """The cells: ours, PyTorch's in the modes, their ratios to ours, the error and the seconds to compile."""
+    """The cells: ours, PyTorch's in the modes, the fastest's ratio to ours, the error and the seconds to compile."""
     name, _, make_feeds, make_torch, make_inputs = NETWORKS[title]
     model, feeds = test_networks.NETWORKS[name][0](), make_feeds(batch)
     library, seconds = compile_for_card(model, folder, feeds)
@@ -182,8 +191,8 @@ def row(title, batch, folder, modes):
     times = compare(contestants)
     session.close()
     os.unlink(library)
-    ratios = [f"{times[mode] / times['ours']:.2f}" for mode in modes]
-    return [title, batch, *(f"{times[name]:.3f}" for name in contestants), " / ".join(ratios), error, f"{seconds:.1f}"]
+    taken = [f"{times[name]:.3f}" if name in times else "-" for name in ("ours", *MODES)]
+    return [title, batch, *taken, f"{min(times[mode] for mode in modes) / times['ours']:.2f}", error, f"{seconds:.1f}"]
 
 
 def chain_row(name, folder):
@@ -212,7 +221,7 @@ def head(lines, *cells):
 def networks(lines, folder, modes, only):
     lines += [f"fp16, ms, one {torch.cuda.get_device_name()}, PyTorch {torch.__version__}; written by bench/torch_networks.py, "
               "which says how.", ""]
-    head(lines, "network", "batch", "ours", *modes, f"{' / '.join(modes)} : ours", "error", "compile, s")
+    head(lines, "network", "batch", "ours", *MODES, "fastest : ours", "error", "compile, s")
     for title, (_, batches, *_) in NETWORKS.items():
         for batch in batches:
             if only in f"{title} {batch}":
@@ -222,18 +231,11 @@ def networks(lines, folder, modes, only):
 def chains(lines, folder, only):
     if not any(only in name for name in bench_networks.CHAINS):
         return
-    lines += ["", "LayerNorm, GELU and a product, as O3 and as O1 compile it, us:", ""]
+    lines += ["LayerNorm, GELU and a product, as O3 and as O1 compile it, us:", ""]
     head(lines, "rows x width x columns", "O3", "O1", "O1 : O3")
     for name in bench_networks.CHAINS:
         if only in name:
             line(lines, *chain_row(name, folder))
-
-
-def write(path, lines):
-    with open(path, encoding="utf-8") as file:
-        kernels = file.read().partition(HEADING)[0]
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(kernels + HEADING + "\n" + "\n".join(lines) + "\n")
 
 
 def main():
@@ -245,13 +247,14 @@ def main():
     modes = options.modes.split(",")
     if unknown := set(modes) - set(MODES):
         parser.error(f"--modes: {', '.join(sorted(unknown))}; there are {', '.join(MODES)}")
-    lines = []
     torch.backends.cudnn.benchmark = True
     with tempfile.TemporaryDirectory(prefix="o3-bench-") as folder, torch.no_grad():
-        networks(lines, folder, modes, options.only)
-        chains(lines, folder, options.only)
-    if options.write:
-        write(options.write, lines)
+        for heading, fill, keys in ((HEADING, lambda lines: networks(lines, folder, modes, options.only), 2),
+                                    (CHAINS, lambda lines: chains(lines, folder, options.only), 1)):
+            lines = []
+            fill(lines)
+            if options.write and any(line.startswith("|") for line in lines[4:]):
+                bench_tables.write(options.write, heading, lines, keys)
     return 0
 
 

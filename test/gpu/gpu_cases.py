@@ -2,11 +2,12 @@
 """The numeric rows on an NVIDIA GPU: compiled into a folder, then run from it, on this machine or on another one that
 has a card and needs neither o3c nor ONNX.
 
-    gpu_cases.py pack FOLDER [--target hopper] [--level 2] [LABEL ...]    compile the points whose labels hold one of these
+    gpu_cases.py pack FOLDER [--target hopper] [--hardware FILE] [--level 2] [LABEL ...]    compile the points whose labels hold one of these
     gpu_cases.py run FOLDER                                              run them on the card and compare
     gpu_cases.py check [LABEL ...]                                       both, with --target gpu; skips without a card
 
-References are those of the numeric suite (NumPy in float64 or ONNX Runtime), computed when packing. Each library is run
+With the figures of a card of one multiprocessor (o3c --print-hardware) small cases take the kernels that large ones
+take on a large card. References are those of the numeric suite (NumPy in float64 or ONNX Runtime), computed when packing. Each library is run
 three times in one session: as written, recorded, and as a replay of the record. The last line is
 "gpu: P passed, F failed, S skipped", counted in points at one level.
 """
@@ -55,7 +56,7 @@ class Packer:
         path = library.replace(".so", ".onnx")
         onnx.save(numeric_job.model_of(parts, self.opset), path)
         try:
-            o3_model.compile_model(path, library, self.level, ("--threads", "1", "--target", self.target))
+            o3_model.compile_model(path, library, self.level, ("--threads", "1", *self.target))
             return None
         except o3_model.O3Error as error:
             return f"o3c: {error.code}: {error}"
@@ -108,7 +109,7 @@ def pack(folder, target, levels, labels, seed):
 
     os.makedirs(folder, exist_ok=True)
     points = [point for point in numeric_rows.all_points() if not labels or any(part in point.label() for part in labels)]
-    print(f"gpu: {len(points)} points for {target}, O3_SEED={seed}", flush=True)
+    print(f"gpu: {len(points)} points for {' '.join(target)}, O3_SEED={seed}", flush=True)
     failed = []
     JOBS[:] = run_numeric.chunks(points)
     with concurrent.futures.ProcessPoolExecutor(os.cpu_count(), multiprocessing.get_context("fork")) as pool:
@@ -215,7 +216,7 @@ def check(labels, seed):
         return 0
     folder = tempfile.mkdtemp(prefix="o3-gpu-")
     try:
-        pack(folder, "gpu", LEVELS, labels, seed)
+        pack(folder, ("--target", "gpu"), LEVELS, labels, seed)
         return run(folder)
     finally:
         shutil.rmtree(folder)
@@ -226,6 +227,7 @@ def main():
     parser.add_argument("what", choices=("pack", "run", "check"))
     parser.add_argument("arguments", nargs="*")
     parser.add_argument("--target", default="gpu")
+    parser.add_argument("--hardware", metavar="FILE", help="figures of the card, as o3c takes them")
     parser.add_argument("--level", type=int, action="append")
     options = parser.parse_intermixed_args()
     seed = int(os.environ.get("O3_SEED", random.SystemRandom().randrange(2**31)))
@@ -234,7 +236,8 @@ def main():
     folder, *labels = options.arguments
     if options.what == "run":
         return 1 if run(folder) else 0
-    pack(folder, options.target, options.level or LEVELS, labels, seed)
+    target = ("--target", options.target, *(("--hardware", options.hardware) if options.hardware else ()))
+    pack(folder, target, options.level or LEVELS, labels, seed)
     return 0
 
 

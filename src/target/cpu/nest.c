@@ -354,35 +354,30 @@ bool o3_nest_is_zero(const o3_nest_t *nest) {
          mlirFloatAttrGetValueDouble(o3_op_attr(def, "value")) == 0;
 }
 
-typedef struct cloner {
-  o3_ptr_map_t *map; /* MlirValue.ptr to MlirValue.ptr */
-  const MlirValue *ivs;
-} cloner_t;
-
-static MlirValue mapped(const cloner_t *self, MlirValue value) {
+MlirValue o3_nest_cloned(const o3_nest_cloner_t *self, MlirValue value) {
   const void *to = o3_ptr_map_get(self->map, value.ptr);
   return to ? (MlirValue){to} : value;
 }
 
-static o3_status_t map_value(cloner_t *self, MlirValue from, MlirValue to) {
+o3_status_t o3_nest_clone_value(o3_nest_cloner_t *self, MlirValue from, MlirValue to) {
   bool ok = o3_ptr_map_put(self->map, from.ptr, (void *)(uintptr_t)to.ptr);
   return ok ? NULL : o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");
 }
 
 static o3_status_t map_operands(MlirOperation op, void *context) {
   for (intptr_t i = 0; i < mlirOperationGetNumOperands(op); ++i)
-    mlirOperationSetOperand(op, i, mapped(context, mlirOperationGetOperand(op, i)));
+    mlirOperationSetOperand(op, i, o3_nest_cloned(context, mlirOperationGetOperand(op, i)));
   if (o3_op_is(op, "linalg.index")) {
-    const cloner_t *self = context;
+    const o3_nest_cloner_t *self = context;
     mlirValueReplaceAllUsesOfWith(mlirOperationGetResult(op, 0), self->ivs[o3_op_int(op, "dim", 0)]);
     mlirOperationDestroy(op);
   }
   return NULL;
 }
 
-static o3_status_t clone_op(cloner_t *self, o3_builder_t *b, MlirOperation op) {
+o3_status_t o3_nest_clone_op(o3_nest_cloner_t *self, o3_builder_t *b, MlirOperation op) {
   if (o3_op_is(op, "linalg.index"))
-    return map_value(self, mlirOperationGetResult(op, 0), self->ivs[o3_op_int(op, "dim", 0)]);
+    return o3_nest_clone_value(self, mlirOperationGetResult(op, 0), self->ivs[o3_op_int(op, "dim", 0)]);
   MlirOperation copy = mlirOperationClone(op);
   if (mlirOperationIsNull(b->before)) {
     mlirBlockAppendOwnedOperation(b->block, copy);
@@ -392,20 +387,20 @@ static o3_status_t clone_op(cloner_t *self, o3_builder_t *b, MlirOperation op) {
   O3_TRY(map_operands(copy, self));
   O3_TRY(o3_walk(copy, map_operands, self));
   for (intptr_t i = 0; i < mlirOperationGetNumResults(op); ++i)
-    O3_TRY(map_value(self, mlirOperationGetResult(op, i), mlirOperationGetResult(copy, i)));
+    O3_TRY(o3_nest_clone_value(self, mlirOperationGetResult(op, i), mlirOperationGetResult(copy, i)));
   return NULL;
 }
 
-static o3_status_t clone_ops(const o3_nest_t *nest, cloner_t *self, o3_builder_t *b,
+static o3_status_t clone_ops(const o3_nest_t *nest, o3_nest_cloner_t *self, o3_builder_t *b,
                              const MlirValue *arguments, MlirValue *yields) {
   O3_TRY_ALLOC(self->map);
   for (int i = 0; i < nest->num_operands; ++i)
-    O3_TRY(map_value(self, mlirBlockGetArgument(nest->body, i), arguments[i]));
+    O3_TRY(o3_nest_clone_value(self, mlirBlockGetArgument(nest->body, i), arguments[i]));
   MlirOperation op = mlirBlockGetFirstOperation(nest->body), terminator = mlirBlockGetTerminator(nest->body);
   for (; !mlirOperationEqual(op, terminator); op = mlirOperationGetNextInBlock(op))
-    O3_TRY(clone_op(self, b, op));
+    O3_TRY(o3_nest_clone_op(self, b, op));
   for (intptr_t i = 0; i < mlirOperationGetNumOperands(terminator); ++i)
-    yields[i] = mapped(self, mlirOperationGetOperand(terminator, i));
+    yields[i] = o3_nest_cloned(self, mlirOperationGetOperand(terminator, i));
   return NULL;
 }
 
@@ -413,7 +408,7 @@ o3_status_t o3_nest_clone_body(const o3_nest_t *nest, o3_builder_t *b, const Mli
                                const MlirValue *ivs, MlirValue *yields) {
   o3_arena_t *scratch = o3_arena_create();
   O3_TRY_ALLOC(scratch);
-  cloner_t self = {.map = o3_ptr_map_create(scratch), .ivs = ivs};
+  o3_nest_cloner_t self = {.map = o3_ptr_map_create(scratch), .ivs = ivs};
   o3_status_t status = clone_ops(nest, &self, b, arguments, yields);
   o3_arena_destroy(scratch);
   return status;

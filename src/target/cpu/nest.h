@@ -2,6 +2,7 @@
 #ifndef O3_TARGET_CPU_NEST_H
 #define O3_TARGET_CPU_NEST_H
 
+#include "base/map.h"
 #include "ir/build.h"
 
 enum { O3_NEST_MAX_OPERANDS = 64 };
@@ -87,5 +88,15 @@ bool o3_nest_is_zero(const o3_nest_t *nest);
  */
 o3_status_t o3_nest_clone_body(const o3_nest_t *nest, o3_builder_t *builder, const MlirValue *arguments,
                                const MlirValue *ivs, MlirValue *yields) O3_MUST_USE;
+
+/* The same, one op of the body after the other: |map| (MlirValue.ptr to MlirValue.ptr) has what the arguments
+ * and the ops before have become, o3_nest_cloned asks it and o3_nest_clone_value adds to it. */
+typedef struct o3_nest_cloner {
+  o3_ptr_map_t *map;
+  const MlirValue *ivs; /* for linalg.index */
+} o3_nest_cloner_t;
+MlirValue o3_nest_cloned(const o3_nest_cloner_t *cloner, MlirValue value);
+o3_status_t o3_nest_clone_value(o3_nest_cloner_t *cloner, MlirValue from, MlirValue to) O3_MUST_USE;
+o3_status_t o3_nest_clone_op(o3_nest_cloner_t *cloner, o3_builder_t *builder, MlirOperation op) O3_MUST_USE;
 
 #endif

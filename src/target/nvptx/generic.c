@@ -4,6 +4,7 @@
 
 #include "schedule/gpu.h"
 #include "target/cpu/cpu_ir.h"
+#include "target/nvptx/lane_kernel.h"
 #include "target/nvptx/nvptx_ir.h"
 #include "target/nvptx/thread_code.h"
 
@@ -337,6 +338,22 @@ static bool wants_blocks(const generic_t *self, const o3_nest_t *nest) {
   return few && is_long && terms != 1 && o3_combiner_fits(nest, &op);
 }
 
+/* Several elements a thread, where sizes are known; blocks where threads would be few. */
+static o3_status_t emit_places(generic_t *self, o3_builder_t *b, o3_nest_t *nests, const o3_nest_t *product,
+                               bool *wants) {
+  o3_lane_ops_t ops = {self->num_ops, nests, self->positions, &self->rows};
+  o3_lane_plan_t plan;
+  MlirOperation launch;
+  const char *why_not;
+  O3_TRY(o3_lanes_plan(&ops, self->env->machine->gpu->multiprocessors, &plan, &why_not));
+  *wants = wants_blocks(self, product);
+  if (*wants) return NULL;
+  if (why_not) return emit_elements(self, b, nests);
+  O3_TRY(o3_lanes_build(&ops, &plan, b, &launch));
+  set_label(self, launch, o3_lanes_a_block(&plan));
+  return NULL;
+}
+
 /* Places are counted by dims themselves: positions are the identity. */
 static void count_by_dims(generic_t *self, o3_nest_t *nest, o3_builder_t *b) {
   for (int d = 0; d < nest->num_dims; ++d) {
@@ -349,19 +366,20 @@ static void count_by_dims(generic_t *self, o3_nest_t *nest, o3_builder_t *b) {
 
 static o3_status_t emit_single(generic_t *self) {
   static _Thread_local o3_nest_t nest;
+  bool blocks;
   o3_builder_t b = o3_builder_before(self->ops[0]);
   O3_TRY(read(self, 0, &nest));
   o3_nest_merge(&nest);
   o3_nest_flatten(&nest, &b);
   count_by_dims(self, &nest, &b);
-  bool blocks = wants_blocks(self, &nest);
+  O3_TRY(emit_places(self, &b, &nest, &nest, &blocks));
   if (blocks) {
     self->rows = (o3_flat_dims_t){0};
     O3_TRY(read(self, 0, &nest));
     o3_nest_flatten(&nest, &b);
     count_by_dims(self, &nest, &b);
+    O3_TRY(emit_blocks(self, &b, NULL));
   }
-  O3_TRY(blocks ? emit_blocks(self, &b, NULL) : emit_elements(self, &b, &nest));
   destroy_ops(self);
   return NULL;
 }
@@ -372,12 +390,27 @@ o3_status_t o3_nvptx_generic_op(o3_pass_env_t *env, MlirOperation op) {
   return emit_single(&self);
 }
 
+/* Whether no body reads or writes the kernel's own buffers: they tell the shapes of windows. */
+static bool tell_shapes(const o3_inlined_t *kernel) {
+  for (int i = 0; i < kernel->num_buffers; ++i) {
+    MlirOpOperand use = mlirValueGetFirstUse(mlirOperationGetResult(kernel->buffers[i], 0));
+    for (; !mlirOpOperandIsNull(use); use = mlirOpOperandGetNextUse(use)) {
+      MlirOperation op = mlirOpOperandGetOwner(use);
+      if (!o3_op_is(op, "linalg.generic")) return false;
+      MlirBlock body = mlirRegionGetFirstBlock(mlirOperationGetRegion(op, 0));
+      MlirValue argument = mlirBlockGetArgument(body, mlirOpOperandGetOperandNumber(use));
+      if (!mlirOpOperandIsNull(mlirValueGetFirstUse(argument))) return false;
+    }
+  }
+  return true;
+}
+
 /* Every op walks every dimension of the one result by a dim of its own. */
 static o3_status_t count_by_result(generic_t *self, const o3_inlined_t *kernel, o3_nest_t *nests,
                                    bool *fits) {
   MlirValue out = mlirOperationGetOperand(kernel->call, mlirOperationGetNumOperands(kernel->call) - 1);
   int rank = o3_type_rank(mlirValueGetType(out));
-  *fits = kernel->num_buffers == 0;
+  *fits = tell_shapes(kernel);
   for (int i = 0; *fits && i < self->num_ops; ++i) {
     O3_TRY(read(self, i, &nests[i]));
     const o3_nest_operand_t *written = &nests[i].operands[nests[i].num_inputs];
@@ -420,7 +453,9 @@ static o3_status_t emit_contraction(generic_t *self, o3_inlined_t *kernel) {
   for (int r = 0; r < rank; ++r)
     o3_flat_dims_add(&self->rows, r, product->size_values[positions[r]], product->sizes[positions[r]]);
   o3_flat_dims_finish(&self->rows, &b);
-  O3_TRY(wants_blocks(self, product) ? emit_blocks(self, &b, NULL) : emit_elements(self, &b, nests));
+  bool blocks;
+  O3_TRY(emit_places(self, &b, nests, product, &blocks));
+  if (blocks) O3_TRY(emit_blocks(self, &b, NULL));
   destroy_ops(self);
   return NULL;
 }

@@ -339,11 +339,20 @@ static int64_t choose_square(const o3_machine_t *machine, const o3_schedule_nest
   return side;
 }
 
+/* Of the other side of the square a line is enough: as many lines are read at a time, one for each turn.
+ * Where all of them fall into one set of the first-level cache, no more than it holds. */
+static int64_t choose_lines(const o3_machine_t *machine, const o3_schedule_nest_t *nest, int64_t square) {
+  enum { LINE = 64, WAYS = 8 };
+  int64_t bytes = nest->bits < 8 ? 1 : nest->bits / 8;
+  bool is_one_set = nest->jump && nest->jump % (machine->l1_bytes / WAYS) == 0;
+  return least(square, is_one_set ? WAYS : LINE / bytes);
+}
+
 void o3_schedule_loops(const o3_machine_t *machine, const o3_schedule_nest_t *nest,
                        o3_schedule_loops_t *schedule) {
   bool has_across = schedule->across >= 0;
   schedule->across_block = has_across ? choose_square(machine, nest) : 0;
-  schedule->block = has_across                            ? schedule->across_block
+  schedule->block = has_across ? choose_lines(machine, nest, schedule->across_block)
                     : nest->is_sum || schedule->inner < 0 ? 0
                                                           : choose_block(machine, nest);
 }

@@ -136,8 +136,10 @@ o3_schedule_csr_t o3_schedule_csr(const o3_machine_t *machine, int64_t panel, in
 typedef struct o3_schedule_nest {
   int64_t inner, around; /* iterations of the innermost loop; of all parallel ones around it */
   int bits;              /* of the widest element */
-  bool is_reduced;       /* sums go around a parallel innermost loop */
-  bool is_sum;           /* the innermost loop is one itself */
+  int64_t jump; /* bytes of a turn of the innermost loop in the operand that is contiguous across it; 0: known
+                   at run time only */
+  bool is_reduced; /* sums go around a parallel innermost loop */
+  bool is_sum;     /* the innermost loop is one itself */
 } o3_schedule_nest_t;
 /* Sets |block| and |across_block| of loops whose dims are chosen. */
 void o3_schedule_loops(const o3_machine_t *machine, const o3_schedule_nest_t *nest,

@@ -112,6 +112,12 @@ static o3_schedule_nest_t describe(const o3_nest_t *nest, const o3_schedule_loop
     int bits = mlirTypeIsAIndex(element) ? 64 : o3_type_bits(element);
     if (bits > it.bits) it.bits = bits;
   }
+  for (int i = 0; i < nest->num_operands && s->across >= 0; ++i) {
+    const o3_nest_operand_t *operand = &nest->operands[i];
+    int64_t step, jump;
+    bool is_read_across = operand->is_memref && o3_nest_step(operand, (int)s->across, &step) && step == 1;
+    if (is_read_across && o3_nest_step(operand, (int)s->inner, &jump)) it.jump = jump * it.bits / 8;
+  }
   for (int d = 0; d < nest->num_dims; ++d) {
     if (nest->merged_into[d] >= 0 || nest->reduction[d] || d == s->inner) continue;
     it.around = it.around < 0 || nest->sizes[d] < 0 ? -1 : it.around * nest->sizes[d];

@@ -44,7 +44,7 @@ module {
       linalg.yield %q : f32
     }
     // A transposition is tiled.
-    // CHECK: scf.parallel (%{{.*}}, %{{.*}}) = (%c0, %c0) to (%c400, %c500) step (%c32, %c32)
+    // CHECK: scf.parallel (%{{.*}}, %{{.*}}) = (%c0, %c0) to (%c400, %c500) step (%c32, %c16)
     linalg.generic {indexing_maps = [affine_map<(i, j) -> (j, i)>, affine_map<(i, j) -> (i, j)>],
                     iterator_types = ["parallel", "parallel"]}
         ins(%t : memref<500x400xf32>) outs(%u : memref<400x500xf32>) {

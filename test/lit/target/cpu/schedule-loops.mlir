@@ -29,7 +29,7 @@ module {
     return %y : tensor<128x1024xf32>
   }
   // CHECK-LABEL: @k1_movement_
-  // CHECK: o3.schedule = {across = 0 : i64, across_block = 32 : i64, block = 32 : i64, family = "loops", inner = 1 : i64, lanes = 0 : i64}
+  // CHECK: o3.schedule = {across = 0 : i64, across_block = 32 : i64, block = 16 : i64, family = "loops", inner = 1 : i64, lanes = 0 : i64}
   // SMALL-LABEL: @k1_movement_
   // SMALL: across_block = 8 : i64, block = 8 : i64
   func.func private @k1_movement_b(%x: tensor<300x200xf32>, %out: tensor<200x300xf32>) -> tensor<200x300xf32>
@@ -40,6 +40,18 @@ module {
       linalg.yield %a : f32
     } -> tensor<200x300xf32>
     return %y : tensor<200x300xf32>
+  }
+  // Rows of 12 KB fall into one set of the first-level cache: no more of them than it holds.
+  // CHECK-LABEL: @k5_movement_
+  // CHECK: o3.schedule = {across = 0 : i64, across_block = 32 : i64, block = 8 : i64, family = "loops", inner = 1 : i64, lanes = 0 : i64}
+  func.func private @k5_movement_f(%x: tensor<128x3072xf32>, %out: tensor<3072x128xf32>) -> tensor<3072x128xf32>
+      attributes {o3.kernel_kind = "movement"} {
+    %y = linalg.generic {indexing_maps = [#swapped, #id], iterator_types = ["parallel", "parallel"]}
+        ins(%x : tensor<128x3072xf32>) outs(%out : tensor<3072x128xf32>) {
+    ^bb0(%a: f32, %o: f32):
+      linalg.yield %a : f32
+    } -> tensor<3072x128xf32>
+    return %y : tensor<3072x128xf32>
   }
   // The lanes of an image in blocks.
   // CHECK-LABEL: @k2_elementwise_

@@ -27,6 +27,18 @@ static bool is_permutation(MlirAffineMap map, int loops) {
   return (int)mlirAffineMapGetNumResults(map) == loops && is_injective(map);
 }
 
+/* Each position is a loop of its own, or the only place of a dimension of one. */
+static bool reads_apart(MlirAffineMap map) {
+  int count = (int)mlirAffineMapGetNumResults(map);
+  for (int i = 0; i < count; ++i) {
+    MlirAffineExpr expr = mlirAffineMapGetResult(map, i);
+    int loop = o3_dep_loop(map, i);
+    bool place = loop < 0 && mlirAffineExprIsAConstant(expr) && mlirAffineConstantExprGetValue(expr) == 0;
+    if (!place && (loop < 0 || o3_dep_position(map, loop) != i)) return false;
+  }
+  return true;
+}
+
 /* A copy in another order of dimensions, perhaps with further ones along which it repeats. */
 static bool read_copy(MlirOperation op, o3_dep_generic_t *copy) {
   if (mlirOperationIsNull(op) || !o3_dep_generic_read(op, copy)) return false;
@@ -34,7 +46,7 @@ static bool read_copy(MlirOperation op, o3_dep_generic_t *copy) {
   MlirOperation first = mlirBlockGetFirstOperation(copy->body);
   bool copies = mlirOperationEqual(first, mlirBlockGetTerminator(copy->body)) &&
                 mlirValueEqual(mlirOperationGetOperand(first, 0), mlirBlockGetArgument(copy->body, 0));
-  return copies && is_injective(copy->maps[0]) && is_permutation(o3_dep_result_map(copy), copy->num_dims);
+  return copies && reads_apart(copy->maps[0]) && is_permutation(o3_dep_result_map(copy), copy->num_dims);
 }
 
 static bool read_transposition(MlirOperation op, o3_dep_generic_t *copy) {

@@ -186,7 +186,7 @@ def pack(folder, target):
         o3_model.compile_model(f"{path}.onnx", f"{path}.so", 3, ("--target", target, "--precision", case[-1]))
         os.remove(f"{path}.onnx")
         with open(f"{path}.so", "rb") as file:
-            if b"_attention_" not in file.read():
+            if b"16_attention_" not in file.read():
                 raise SystemExit(f"{path}: no kernel of attention")
 
 

@@ -15,6 +15,7 @@
 #include "base/check.h"
 #include "base/map.h"
 #include "ir/context.h"
+#include "schedule/gpu.h"
 #include "target/cpu/cpu_ir.h"
 #include "target/nvptx/nvptx.h"
 #include "target/nvptx/nvptx_ir.h"
@@ -247,6 +248,21 @@ static MlirOperation make_function(o3_pass_env_t *env, MlirBlock block, MlirLoca
   return mlirOperationCreate(&state);
 }
 
+/* Where kernels wait by themselves for those before them (o3_gpu_kernel_t.overlaps). */
+static bool overlaps(const outliner_t *self) { return self->env->machine->gpu->sm >= 90; }
+
+/* Lets the next kernel start, and waits: the body may read and write anything. */
+static void wait_for_others(o3_builder_t *b) {
+  static const char *const ACTIONS[] = {"#nvvm<grid_dep_action launch_dependents>",
+                                        "#nvvm<grid_dep_action wait>"};
+  for (int i = 0; i < 2; ++i) {
+    const o3_op_spec_t spec = {.name = "nvvm.griddepcontrol",
+                               .num_attrs = 1,
+                               .attrs = (o3_attr_t[]){{"kind", o3_attr_parse(b->context, ACTIONS[i])}}};
+    o3_build(b, &spec);
+  }
+}
+
 /* Moves the body into a new function. */
 static o3_status_t make_kernel(outliner_t *self, captures_t *captures, int threads, MlirOperation *kernel) {
   MlirBlock from = mlirRegionGetFirstBlock(mlirOperationGetRegion(captures->launch, 0));
@@ -256,6 +272,7 @@ static o3_status_t make_kernel(outliner_t *self, captures_t *captures, int threa
   MlirOperation end = o3_build0(&b, "llvm.return", O3_NO_VALUES);
   b = o3_builder_before(end);
   make_inside(&b, body, captures);
+  if (overlaps(self)) wait_for_others(&b);
   MlirOperation op = mlirBlockGetFirstOperation(from);
   while (!mlirOperationIsNull(op) && !o3_op_is(op, "gpu.terminator")) {
     MlirOperation next = mlirOperationGetNextInBlock(op);
@@ -318,6 +335,7 @@ static o3_status_t outline(outliner_t *self, MlirOperation launch) {
                             .label = label,
                             .num_notes = 1,
                             .notes = notes,
+                            .overlaps = overlaps(self),
                             .cluster = 1,
                             .num_arguments = words.count,
                             .arguments = words.values};

@@ -53,6 +53,15 @@ static int64_t count_blocks(const o3_gemm_t *g, const o3_gemm_schedule_t *s) {
   return ceil_div(g->m, o3_gemm_tile_rows(s)) * ceil_div(g->n, s->columns) * o3_gemm_batches(g) * s->split;
 }
 
+/* Microseconds that blocks lose which share k, and those of a cluster lie side by side: large ones that are
+ * to fill the card wait for each other. */
+static double sharing(const o3_gemm_t *g, const o3_gemm_schedule_t *s, const o3_gpu_t *gpu) {
+  static const double SHARE = 1.9, CROWDED = 4, ROOM = 1.0 / 14;
+  if (s->split == 1) return 0;
+  double beyond = (double)count_blocks(g, s) / gpu->multiprocessors - (1 - ROOM * s->split);
+  return SHARE + (beyond > 0 ? CROWDED * beyond : 0);
+}
+
 /* Microseconds, as fitted to 200 products of BERT and ResNet-50 with different tiles on an H200 (132
  * multiprocessors, median error 8 %): a start, then for each turn of the multiprocessors its start, the
  * epilogue, and steps of k at the rate of the tensor cores (of which 0.945 are reached) or of the copies,
@@ -61,8 +70,7 @@ static int64_t count_blocks(const o3_gemm_t *g, const o3_gemm_schedule_t *s) {
  * of the products. Parts of columns that are promoted one after the other read A more often. */
 static double cost(const o3_gemm_t *g, const o3_gemm_schedule_t *s, const o3_gpu_t *gpu) {
   static const double START = 1.13, TURN = 0.44, STORE = 3.2e-3, TENSOR_CORES = 0.945, LOAD = 9.4e-4,
-                      STEP = 0.075, SHARE = 1.9, ALTERNATE = 1.12, WIDEST = 0.61, CONTEND = 0.35,
-                      PARTS = 1.03;
+                      STEP = 0.075, ALTERNATE = 1.12, WIDEST = 0.61, CONTEND = 0.35, PARTS = 1.03;
   int64_t turns = ceil_div(count_blocks(g, s), gpu->multiprocessors);
   int64_t blocks = ceil_div(o3_gemm_steps(g), s->split);
   int products = o3_gemm_tile_rows(s) / O3_GEMM_ROWS;
@@ -76,7 +84,7 @@ static double cost(const o3_gemm_t *g, const o3_gemm_schedule_t *s, const o3_gpu
     step += CONTEND * (load - WIDEST * multiply);
   double steps = (double)blocks * (step > STEP ? step : STEP);
   double store = TURN + STORE * s->columns * products / s->split;
-  if (!s->alternate) return START + (double)turns * (store + steps) + (s->split > 1 ? SHARE : 0);
+  if (!s->alternate) return START + (double)turns * (store + steps) + sharing(g, s, gpu);
   steps *= ALTERNATE;
   return START + store + (double)turns * (steps > store ? steps : (steps + store) / 2);
 }

@@ -468,7 +468,7 @@ rule("TopK", top_k, None, top_k_jumps)
 
 
 def cum_sum(attrs, x, axis):
-    axis = int(axis)
+    axis = axis.item()
     x = np.flip(x, axis) if attrs.get("reverse") else x
     y = np.cumsum(x, axis, dtype=x.dtype)
     y = y - x if attrs.get("exclusive") else y
@@ -560,14 +560,14 @@ def branch(attrs, condition, x, y):
 def loop(attrs, count, x, y):
     """What is left of x, and x after each turn."""
     turns = []
-    for _ in range(int(count)):
+    for _ in range(count.item()):
         x = RULES[attrs["body"]].compute({}, x, y)
         turns.append(x)
     return [x, np.stack(turns)]
 
 
 def loop_terms(attrs, results, count, x, y):
-    each = np.abs(x) + np.abs(y) * int(count) + np.abs(results[1]).max(0)
+    each = np.abs(x) + np.abs(y) * count.item() + np.abs(results[1]).max(0)
     return [each, np.broadcast_to(each, results[1].shape)]
 
 

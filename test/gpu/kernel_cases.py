@@ -8,7 +8,7 @@ are checked, or of those that are checked as code for an older card:
 """
 import re
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Callable
 
 
@@ -558,6 +558,14 @@ def checked():
     return cases
 
 
+def rounding(case):
+    """One of f32 that may round its factors to tf32."""
+    name = case.name.replace("f32", "tf32")
+    head, body = case.text.replace(f"@{case.name}(", f"@{name}(").split("\n", 1)
+    marked = head.replace("attributes {", "attributes {o3.tf32, ") if "attributes {" in head else head[:-1] + "attributes {o3.tf32} {"
+    return replace(case, name=name, text=f"{marked}\n{body}", tolerance=TOLERANCES["tf32"])
+
+
 WARP_CARDS = ("ampere", "turing", "volta")
 
 
@@ -583,6 +591,12 @@ def checked_on(card):
     cases += [attention(*sizes, kind=brain) for sizes in [
         (1, 2, 2, 300, 333, 64), (2, 3, 3, 200, 200, 16, True), (1, 2, 1, 200, 150, 72, False, True), (1, 2, 2, 33, 50, 6),
         (2, 8, 2, 1, 1000, 128), (1, 2, 2, 257, 257, 128, True)]]
+    if card == "ampere":
+        cases += [gemm(m, n, k, e, "f32", rows, batch, tf32=True) for m, n, k, e, rows, batch in [
+            (65, 136, 1000, "biasrelu", False, 0), (65, 136, 1000, "biasrelu", True, 0), (300, 264, 200, "none", True, 5),
+            (67, 131, 257, "biasresidual", True, 0), (131, 77, 93, "bias", False, 0), (1000, 520, 136, "bias", True, 0)]]
+        cases += [rounding(conv(Conv((2, 13, 11), 40, 72, (3, 3), (1, 1), around, kind="f32"))),
+                  rounding(conv(Conv((2, 9, 9), 3, 17, (3, 3), (2, 2), around, kind="f32")))]
     return list({case.name: case for case in cases}.values())
 
 

@@ -64,6 +64,10 @@ static void test_products(void **state) {
     check_banks(&half, &card);
     o3_gemm_t words = product(size[0], size[1], size[2], by_rows, O3_GPU_F32);
     check_banks(&words, &card);
+    if (card.sm < 80) continue;
+    o3_gemm_t rounded = product(size[0], size[1], size[2], by_rows, O3_GPU_TF32);
+    rounded.out = O3_GPU_F32;
+    check_banks(&rounded, &card);
   }
 }
 

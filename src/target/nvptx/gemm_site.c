@@ -655,7 +655,7 @@ static o3_status_t make(const o3_kernel_site_t *site, const family_t *family, o3
                         const char **why_not) {
   reader_t *r = create_reader(site);
   O3_TRY_ALLOC(r);
-  r->tensor_cores = family->tensor_cores;
+  r->tensor_cores = family->tensor_cores && site->gpu->matrix & O3_GPU_MMA_BF16;
   *kernel = (o3_gpu_kernel_t){0};
   *why_not = read_site(r);
   if (!*why_not) *why_not = family->refuse(r);
@@ -744,7 +744,7 @@ static o3_status_t build_mma(reader_t *r, o3_gpu_kernel_t *kernel, const char **
 }
 
 o3_status_t o3_mma_make(const o3_kernel_site_t *site, o3_gpu_kernel_t *kernel, const char **why_not) {
-  return make(site, &(family_t){refuse_mma, build_mma, false}, kernel, why_not);
+  return make(site, &(family_t){refuse_mma, build_mma, true}, kernel, why_not);
 }
 
 /* Where warpgroups multiply halves, more rows than these take as long or longer. */

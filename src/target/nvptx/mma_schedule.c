@@ -43,6 +43,7 @@ static int registers_of(const o3_gemm_t *g, const o3_mma_unit_t *u, const o3_mma
 static double rate_of(const o3_gemm_t *g, const o3_mma_card_t *card) {
   static const double HALVES[2] = {512, 1024}, WORDS[2] = {64, 128};
   bool large = card->sm == 80 || card->sm >= 90;
+  if (g->element == O3_GPU_TF32) return HALVES[large] / 2;
   if (g->element != O3_GPU_F32) return HALVES[large];
   return WORDS[card->sm > 80];
 }
@@ -60,19 +61,21 @@ static void set_stages(const o3_gemm_t *g, const o3_mma_unit_t *u, const o3_mma_
   if (s->blocks < 1) s->blocks = 1;
 }
 
-/* Fitted to 530 measured kernels of one H200, halves as code of 8.0: what is chosen by them takes 0.3 %
- * (halves) and 2 % (f32) longer than the best measured; rates are bytes a cycle, the others cycles. */
+/* Fitted to 600 measured kernels of one H200, halves as code of 8.0: what is chosen by them takes 3 % longer
+ * than the best measured. Rates are bytes a cycle, the others cycles. */
 typedef struct rates {
-  double efficiency; /* of multiplying, of the vendor's figure; what reads shared memory is counted apart */
+  double efficiency; /* of multiplying, of the vendor's figure */
   double copied, stored, sliced;
   double alone, start; /* of a step that nothing else hides; of a block */
+  double waiting;      /* see slowed() */
 } rates_t;
-static const rates_t HALF_RATES = {0.34, 16, 64, 12, 430, 470}, WORD_RATES = {2.3, 39, 34, 10, 100, 480};
+static const rates_t HALF_RATES = {0.86, 33, 64, 12, 83, 385, 0.8},
+                     WORD_RATES = {0.8, 23, 47, 13, 76, 3000, 0.16};
 
 /* A multiprocessor with fewer warps than these waits for their reads. */
-static double slowed(int64_t warps) {
-  enum { ENOUGH = 32 };
-  return warps < ENOUGH ? pow((double)ENOUGH / (double)warps, 0.4) : 1;
+static double slowed(const rates_t *rates, int64_t warps) {
+  enum { ENOUGH = 12 };
+  return warps < ENOUGH ? pow((double)ENOUGH / (double)warps, rates->waiting) : 1;
 }
 
 static double cost(const o3_gemm_t *g, const o3_mma_unit_t *u, const o3_mma_card_t *card,
@@ -88,7 +91,7 @@ static double cost(const o3_gemm_t *g, const o3_mma_unit_t *u, const o3_mma_card
   double step = most(multiply, (double)(warp_lines + rows + columns) * s->line_bytes / BANKS_BYTES);
   double copied = (double)(rows + columns) * s->line_bytes / rates->copied;
   double store = sums / rates->stored + (s->slices - 1) * sums / rates->sliced;
-  double together = most(step * slowed(side * threads_of(s) / WARP), copied) * steps + store;
+  double together = most(step * slowed(rates, side * threads_of(s) / WARP), copied) * steps + store;
   double alone = (step + rates->alone) * steps + store;
   int64_t rounds = ceil_div(tiles, (int64_t)card->multiprocessors * s->blocks);
   return most((double)turns * together, (double)rounds * (alone + rates->start));

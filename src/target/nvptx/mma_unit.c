@@ -41,13 +41,15 @@ static void issue(o3_kernel_text_t *t, const char *instruction, const int counts
   for (int i = 0; i < count; ++i) sums[i] = o3_kt_member(t, count, result, i);
 }
 
-/* |rest|: the registers of B, of which every 8 columns have two. */
-static void multiply_16816(o3_kernel_text_t *t, o3_gpu_element_t element, bool b_by_rows, const int *a,
-                           const int *b, int *sums) {
+/* 32 bytes of k a step: 16 halves, or 8 words. B has two registers for every 8 columns. */
+static void multiply_ampere(o3_kernel_text_t *t, o3_gpu_element_t element, bool b_by_rows, const int *a,
+                            const int *b, int *sums) {
+  enum { STEP = 32 };
   char instruction[64];
-  const char *type = o3_gpu_element_info(element)->ptx;
+  const o3_gpu_element_info_t *info = o3_gpu_element_info(element);
   (void)b_by_rows;
-  snprintf(instruction, sizeof(instruction), "mma.sync.aligned.m16n8k16.row.col.f32.%s.%s.f32", type, type);
+  snprintf(instruction, sizeof(instruction), "mma.sync.aligned.m16n8k%d.row.col.f32.%s.%s.f32",
+           STEP / info->bytes, info->ptx, info->ptx);
   for (int i = 0; i < 2; ++i) issue(t, instruction, (int[]){4, 2, 4}, a, &b[2 * i], &sums[4 * i]);
 }
 
@@ -108,7 +110,26 @@ static const o3_mma_unit_t AMPERE = {.name = "sm80",
                                      .depth = 16,
                                      SUMS_OF_16,
                                      .fragments = {{MATRICES_A}, {MATRICES_B}, {MATRICES_B_ROWS}},
-                                     .multiply = multiply_16816};
+                                     .multiply = multiply_ampere};
+
+/* A matrix of halves is one of words with half as many columns. Those of B by rows are not turned: a lane
+ * reads the words of its column, 4 rows apart. */
+static const o3_mma_unit_t AMPERE_WORDS = {.name = "sm80",
+                                           .rows = 16,
+                                           .columns = 16,
+                                           .depth = 8,
+                                           SUMS_OF_16,
+                                           .fragments = {{MATRICES_A, .rounds = true},
+                                                         {MATRICES_B, .rounds = true},
+                                                         {.load = O3_MMA_LDS32,
+                                                          .num_loads = 4,
+                                                          .line = {{{0, 3, 0}}},
+                                                          .chunk = {{{4, 1, 0}}},
+                                                          .byte = {{{2, 3, 2}}},
+                                                          .loads = {{0, 0}, {4, 0}, {0, 2}, {4, 2}},
+                                                          .order = {{{0, 3, 1}}},
+                                                          .rounds = true}},
+                                           .multiply = multiply_ampere};
 
 static const o3_mma_unit_t TURING = {.name = "sm75",
                                      .rows = 16,
@@ -179,6 +200,7 @@ enum { VOLTA_CARDS = 70, TURING_CARDS = 75, AMPERE_CARDS = 80 };
 
 const o3_mma_unit_t *o3_mma_unit(int sm, o3_gpu_element_t element) {
   if (element == O3_GPU_F32) return &SCALARS;
+  if (element == O3_GPU_TF32) return sm >= AMPERE_CARDS ? &AMPERE_WORDS : NULL;
   if (element == O3_GPU_BF16) return sm >= AMPERE_CARDS ? &AMPERE : NULL;
   if (element != O3_GPU_F16) return NULL;
   return sm >= AMPERE_CARDS ? &AMPERE : sm >= TURING_CARDS ? &TURING : sm >= VOLTA_CARDS ? &VOLTA : NULL;
@@ -271,6 +293,10 @@ static void read_matrices(o3_kernel_text_t *t, o3_mma_load_t load, int at, int v
 
 static void read_words(o3_kernel_text_t *t, const o3_mma_fragment_t *f, int at, int count, int *values) {
   const char *type = f->as_floats ? "f32" : "i32";
+  if (count == 1) {
+    *values = o3_kt_value(t, "llvm.load %%v%d {alignment = 4 : i64} : !llvm.ptr<3> -> %s", at, type);
+    return;
+  }
   int all = o3_kt_value(t, "llvm.load %%v%d {alignment = %d : i64} : !llvm.ptr<3> -> vector<%dx%s>", at,
                         4 * count, count, type);
   for (int i = 0; i < count; ++i)
@@ -278,7 +304,7 @@ static void read_words(o3_kernel_text_t *t, const o3_mma_fragment_t *f, int at, 
 }
 
 static int words_of(const o3_mma_fragment_t *f) {
-  static const int WORDS[] = {4, 4, 2, 4};
+  static const int WORDS[] = {4, 4, 1, 2, 4};
   return WORDS[f->load];
 }
 
@@ -287,6 +313,13 @@ static void read_one(o3_kernel_text_t *t, const o3_mma_fragment_t *f, int at, in
     read_matrices(t, f->load, at, values);
   else
     read_words(t, f, at, words_of(f), values);
+}
+
+/* Products would cut the rest off, towards zero. */
+static void round_words(o3_kernel_text_t *t, int count, int *values) {
+  for (int i = 0; i < count; ++i)
+    values[i] = o3_kt_value(t, "llvm.inline_asm \"cvt.rna.tf32.f32 $0, $1;\", \"=r,r\" %%v%d : (i32) -> i32",
+                            values[i]);
 }
 
 void o3_mma_read(o3_kernel_text_t *t, const o3_mma_reader_t *reader, int base, int line, int chunk,
@@ -301,4 +334,5 @@ void o3_mma_read(o3_kernel_text_t *t, const o3_mma_reader_t *reader, int base, i
     if (further) at = o3_kt_shared(t, at, o3_kt_i32(t, further));
     read_one(t, f, at, &values[words * i]);
   }
+  if (f->rounds) round_words(t, words * f->num_loads, values);
 }

@@ -24,6 +24,7 @@ typedef struct o3_mma_bits {
 typedef enum o3_mma_load {
   O3_MMA_LDMATRIX,
   O3_MMA_LDMATRIX_TRANS,
+  O3_MMA_LDS32,
   O3_MMA_LDS64,
   O3_MMA_LDS128
 } o3_mma_load_t;
@@ -41,6 +42,7 @@ typedef struct o3_mma_fragment {
    * c ^ (order(line) >> 1). All zero: the line's last three bits. */
   o3_mma_bits_t order;
   bool as_floats; /* values are f32, each of its own */
+  bool rounds;    /* values are f32 that are rounded to tf32 */
 } o3_mma_fragment_t;
 
 enum { O3_MMA_A, O3_MMA_B_BY_COLUMNS, O3_MMA_B_BY_ROWS, O3_MMA_OPERANDS };
@@ -88,8 +90,8 @@ o3_mma_reader_t o3_mma_reader(o3_kernel_text_t *t, const o3_mma_block_t *block, 
 void o3_mma_read(o3_kernel_text_t *t, const o3_mma_reader_t *reader, int base, int line, int chunk,
                  int values[O3_MMA_MAX_VALUES]);
 
-/* Of the tensor cores, for f16, and for bf16 from 8.0 on; of the cores, for f32. NULL when a card of compute
- * capability |sm| has none for the element. */
+/* Of the tensor cores, for f16, and from 8.0 on for bf16 and tf32; of the cores, for f32. NULL when a card of
+ * compute capability |sm| has none for the element. */
 const o3_mma_unit_t *o3_mma_unit(int sm, o3_gpu_element_t element);
 
 #endif

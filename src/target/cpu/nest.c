@@ -23,17 +23,41 @@ static void read_layout(o3_nest_operand_t *operand) {
   }
 }
 
-/* A tensor's buffer will be row-major. */
+static void row_major_strides(MlirType type, int64_t *strides) {
+  int64_t stride = 1;
+  for (int r = o3_type_rank(type) - 1; r >= 0; --r) {
+    int64_t size = o3_type_dim(type, r);
+    strides[r] = stride;
+    if (size < 0 || stride < 0 || __builtin_mul_overflow(stride, size, &stride)) stride = -1;
+  }
+}
+
+/* A tensor's buffer will be row-major, but a slice lies in that of its source. False: it is a slice. */
+static bool tensor_strides(MlirValue tensor, int64_t *strides) {
+  MlirType type = mlirValueGetType(tensor);
+  MlirOperation op = o3_value_def(tensor);
+  int rank = o3_type_rank(type);
+  bool is_slice = o3_op_is(op, "tensor.extract_slice");
+  bool is_view = is_slice || o3_op_is(op, "tensor.collapse_shape") || o3_op_is(op, "tensor.expand_shape");
+  MlirValue source = is_view ? mlirOperationGetOperand(op, 0) : tensor;
+  int64_t around[O3_IR_MAX_RANK], steps[O3_IR_MAX_RANK];
+  if (!is_view || (tensor_strides(source, around) && !is_slice)) {
+    row_major_strides(type, strides);
+    return true;
+  }
+  bool is_known = is_slice && o3_type_rank(mlirValueGetType(source)) == rank &&
+                  o3_op_ints(op, "static_strides", steps, O3_IR_MAX_RANK) == rank;
+  for (int r = 0; r < rank; ++r) {
+    bool known = is_known && around[r] >= 0 && steps[r] > 0;
+    strides[r] = known ? around[r] * steps[r] : -1;
+  }
+  return false;
+}
+
 static void read_tensor_layout(o3_nest_operand_t *operand) {
   MlirType type = mlirValueGetType(operand->value);
-  int64_t stride = 1;
-  operand->is_contiguous = true;
-  for (int r = o3_type_rank(type) - 1; r >= 0; --r) {
-    operand->sizes[r] = o3_type_dim(type, r);
-    operand->strides[r] = stride;
-    if (operand->sizes[r] < 0 || stride < 0 || __builtin_mul_overflow(stride, operand->sizes[r], &stride))
-      stride = -1;
-  }
+  operand->is_contiguous = tensor_strides(operand->value, operand->strides);
+  for (int r = o3_type_rank(type) - 1; r >= 0; --r) operand->sizes[r] = o3_type_dim(type, r);
 }
 
 bool o3_nest_read_operand(MlirValue value, MlirAffineMap map, o3_nest_operand_t *operand) {

@@ -103,4 +103,31 @@ module {
     return %y : tensor<500x64xf32>
   }
   func.func @main() attributes {o3.symbols = [], o3.guards = []} { return }
+  // Every second column: a row of 4 is no vector in memory, though its type looks like one.
+  // CHECK-LABEL: @k9_elementwise_
+  // CHECK: lanes = 0 : i64
+  // CHECK-LABEL: @k10_elementwise_
+  // CHECK: lanes = 4 : i64
+  func.func private @k9_elementwise_slice(%x: tensor<24x8xf32>, %out: tensor<24x4xf32>) -> tensor<24x4xf32>
+      attributes {o3.kernel_kind = "elementwise"} {
+    %part = tensor.extract_slice %x[0, 1] [24, 4] [1, 2] : tensor<24x8xf32> to tensor<24x4xf32>
+    %y = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+        ins(%part : tensor<24x4xf32>) outs(%out : tensor<24x4xf32>) {
+    ^bb0(%a: f32, %o: f32):
+      %n = arith.negf %a : f32
+      linalg.yield %n : f32
+    } -> tensor<24x4xf32>
+    return %y : tensor<24x4xf32>
+  }
+  func.func private @k10_elementwise_half(%x: tensor<24x8xf32>, %out: tensor<24x4xf32>) -> tensor<24x4xf32>
+      attributes {o3.kernel_kind = "elementwise"} {
+    %part = tensor.extract_slice %x[0, 4] [24, 4] [1, 1] : tensor<24x8xf32> to tensor<24x4xf32>
+    %y = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+        ins(%part : tensor<24x4xf32>) outs(%out : tensor<24x4xf32>) {
+    ^bb0(%a: f32, %o: f32):
+      %n = arith.negf %a : f32
+      linalg.yield %n : f32
+    } -> tensor<24x4xf32>
+    return %y : tensor<24x4xf32>
+  }
 }

@@ -57,6 +57,8 @@ o3_status_t o3_fuse(o3_pass_env_t *env, MlirModule module) {
   if (mlirOperationIsNull(main))
     return o3_status_create(O3_STATUS_INVALID_MODEL, "the module has no function @main");
   O3_TRY(o3_ir_run_pipeline(module, "builtin.module(canonicalize,cse)"));
+  const o3_kernel_support_t *kernels = env->machine->kernels;
+  if (kernels && kernels->prepare) O3_TRY(kernels->prepare(env, module));
   o3_arena_t *scratch = o3_arena_create();
   O3_TRY_ALLOC(scratch);
   MlirBlock body = o3_func_body(o3_module_func(module, "main"));

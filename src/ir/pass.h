@@ -34,7 +34,10 @@ typedef struct o3_sparse_override {
 enum { O3_KERNEL_MAX_CHAIN = 4 };
 struct o3_gpu; /* schedule/gpu.h */
 struct o3_machine;
+struct o3_pass_env;
 typedef struct o3_kernel_support {
+  /* Changes the module for the target before ops are grouped; NULL: nothing to do. */
+  o3_status_t (*prepare)(struct o3_pass_env *env, MlirModule module);
   /* Most bytes that the values of one row, besides its result, may take on the stack. */
   int64_t row_bytes;
   const char *(*refuse_contraction)(MlirOperation product);

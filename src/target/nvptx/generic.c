@@ -7,6 +7,7 @@
 #include "target/nvptx/lane_kernel.h"
 #include "target/nvptx/nvptx_ir.h"
 #include "target/nvptx/thread_code.h"
+#include "target/nvptx/tile_kernel.h"
 
 /* Fewer elements than this for each multiprocessor do not fill a card with a thread each: with sums of at
  * least LONG_SUM terms each gets a block. */
@@ -338,15 +339,16 @@ static bool wants_blocks(const generic_t *self, const o3_nest_t *nest) {
   return few && is_long && terms != 1 && o3_combiner_fits(nest, &op);
 }
 
-/* Several elements a thread, where sizes are known; blocks where threads would be few. */
+/* Several elements a thread, where sizes are known; blocks where threads would be few, but not where those
+ * can share the sums of neighbouring results. */
 static o3_status_t emit_places(generic_t *self, o3_builder_t *b, o3_nest_t *nests, const o3_nest_t *product,
                                bool *wants) {
   o3_lane_ops_t ops = {self->num_ops, nests, self->positions, &self->rows};
-  o3_lane_plan_t plan;
+  o3_lane_plan_t plan = {.parts = 1};
   MlirOperation launch;
   const char *why_not;
   O3_TRY(o3_lanes_plan(&ops, self->env->machine->gpu->multiprocessors, &plan, &why_not));
-  *wants = wants_blocks(self, product);
+  *wants = (why_not || plan.parts == 1) && wants_blocks(self, product);
   if (*wants) return NULL;
   if (why_not) return emit_elements(self, b, nests);
   O3_TRY(o3_lanes_build(&ops, &plan, b, &launch));
@@ -364,13 +366,28 @@ static void count_by_dims(generic_t *self, o3_nest_t *nest, o3_builder_t *b) {
   o3_flat_dims_finish(&self->rows, b);
 }
 
+static o3_status_t emit_tiles(generic_t *self, o3_builder_t *b, o3_nest_t *nest, bool *taken) {
+  o3_tile_plan_t plan;
+  MlirOperation launch;
+  *taken = !o3_tile_plan(nest, &plan);
+  if (!*taken) return NULL;
+  O3_TRY(o3_tile_build(nest, &plan, b, &launch));
+  set_label(self, launch, O3_TILE_ELEMENTS);
+  return NULL;
+}
+
 static o3_status_t emit_single(generic_t *self) {
   static _Thread_local o3_nest_t nest;
-  bool blocks;
+  bool taken, blocks;
   o3_builder_t b = o3_builder_before(self->ops[0]);
   O3_TRY(read(self, 0, &nest));
   o3_nest_merge(&nest);
   o3_nest_flatten(&nest, &b);
+  O3_TRY(emit_tiles(self, &b, &nest, &taken));
+  if (taken) {
+    destroy_ops(self);
+    return NULL;
+  }
   count_by_dims(self, &nest, &b);
   O3_TRY(emit_places(self, &b, &nest, &nest, &blocks));
   if (blocks) {

@@ -17,6 +17,7 @@
 #include "target/cpu/cpu_ir.h"
 #include "target/nvptx/fast_kernels.h"
 #include "target/nvptx/generic.h"
+#include "target/nvptx/merge_padding.h"
 #include "target/nvptx/nvptx.h"
 #include "target/nvptx/nvptx_ir.h"
 
@@ -283,6 +284,7 @@ o3_status_t o3_nvptx_kernels(o3_pass_env_t *env, MlirModule module) {
   o3_ptr_vec_t ops = o3_ptr_vec(env->arena);
   failure_t failure = {.module = module};
   o3_nvptx_load_dialects(env->context);
+  O3_TRY(o3_nvptx_merge_padding(main));
   O3_TRY(o3_kernels_emit(env, module, emit_kernel, NULL));
   O3_TRY(o3_walk(main, collect_op, &ops));
   for (size_t i = 0; i < ops.count; ++i) O3_TRY(o3_nvptx_generic_op(env, (MlirOperation){ops.items[i]}));

@@ -11,6 +11,8 @@
 /* Vectors become shorter before threads become fewer than FULL a multiprocessor. Sums of at most UNROLL terms
  * are written out; longer ones take SEVERAL terms a turn. */
 enum { VECTOR_BYTES = 16, MOST_VECTOR = 8, FULL = 256, UNROLL = 32, SEVERAL = 4, CLOSE_BYTES = 4 };
+/* Threads that share a sum have at least TERMS terms of it each; those of a warp read LINE bytes in a row. */
+enum { TERMS = 8, LINE = 64, MOST_THREADS = 1024 };
 
 /* ---- Plan ---- */
 
@@ -106,14 +108,61 @@ static o3_status_t op_suits(const o3_lane_ops_t *ops, int op, int count, bool *s
   return NULL;
 }
 
+/* The op that sums, if it is the only one and sums terms whose neighbours lie along the result: the outermost
+ * dim of its sums. -1: there is none. */
+static int shared_sum(const o3_lane_ops_t *ops, int *op) {
+  int sum = -1;
+  const char *combiner;
+  for (int i = 0; i < ops->count; ++i) {
+    const o3_nest_t *nest = &ops->nests[i];
+    int outermost = -1, innermost = -1;
+    for (int d = 0; d < nest->num_dims; ++d) {
+      if (!nest->reduction[d] || nest->merged_into[d] >= 0 || nest->sizes[d] == 1) continue;
+      if (outermost < 0) outermost = d;
+      innermost = d;
+    }
+    if (outermost < 0) continue;
+    int64_t step;
+    if (sum >= 0 || !o3_combiner_fits(nest, &combiner)) return -1;
+    for (int k = 0; k < nest->num_inputs; ++k) {
+      const o3_nest_operand_t *operand = &nest->operands[k];
+      if (!is_read(nest, k) || !operand->is_memref) continue;
+      if (!o3_nest_step(operand, innermost, &step) || step == 1 || !is_close(operand, last_dim(ops, i), 1))
+        return -1;
+    }
+    sum = outermost;
+    *op = i;
+  }
+  return sum;
+}
+
+static int64_t most_parts(const o3_lane_ops_t *ops) {
+  int op, dim = shared_sum(ops, &op);
+  int64_t parts = dim < 0 ? 1 : ops->nests[op].sizes[dim] / TERMS;
+  return parts > 1 ? parts : 1;
+}
+
+/* Powers of 2, while the card is not full and threads of a warp still read whole lines. */
+static void choose_parts(const o3_lane_ops_t *ops, int64_t full, o3_lane_plan_t *plan) {
+  int64_t vectors = ops->places->known / plan->vector, most = most_parts(ops);
+  int columns = LINE / (plan->vector * narrowest(ops));
+  if (columns < 1) columns = 1;
+  plan->parts = 1;
+  while (2 * plan->parts <= most && vectors * plan->parts < 4 * full &&
+         2 * plan->parts * columns <= MOST_THREADS)
+    plan->parts *= 2;
+  plan->threads = O3_GPU_BLOCK_THREADS;
+  while (plan->threads < plan->parts * columns) plan->threads *= 2;
+}
+
 int64_t o3_lanes_a_block(const o3_lane_plan_t *plan) {
-  return (int64_t)O3_GPU_BLOCK_THREADS * plan->groups * plan->vector;
+  return (int64_t)plan->threads / plan->parts * plan->groups * plan->vector;
 }
 
 static o3_status_t choose_vector(const o3_lane_ops_t *ops, int64_t full, o3_lane_plan_t *plan) {
-  int64_t size = last_size(ops);
+  int64_t size = last_size(ops), most = most_parts(ops);
   for (; plan->vector > 1; plan->vector /= 2) {
-    bool suits = size % plan->vector == 0 && ops->places->known / plan->vector >= full;
+    bool suits = size % plan->vector == 0 && ops->places->known / plan->vector * most >= full;
     for (int i = 0; i < ops->count && suits; ++i) O3_TRY(op_suits(ops, i, plan->vector, &suits));
     if (suits) return NULL;
   }
@@ -129,8 +178,10 @@ o3_status_t o3_lanes_plan(const o3_lane_ops_t *ops, int multiprocessors, o3_lane
   int most = VECTOR_BYTES / narrowest(ops);
   plan->vector = most < MOST_VECTOR ? most : MOST_VECTOR;
   O3_TRY(choose_vector(ops, full, plan));
+  choose_parts(ops, full, plan);
   plan->groups = 1;
-  while (plan->groups * plan->vector < most && plan->groups * plan->vector < MOST_VECTOR &&
+  while (plan->parts == 1 && plan->groups * plan->vector < most &&
+         plan->groups * plan->vector < MOST_VECTOR &&
          ops->places->known / (2 * plan->groups * plan->vector) >= 2 * full)
     plan->groups *= 2;
   return NULL;
@@ -147,6 +198,7 @@ typedef struct lane_code {
   MlirValue places[O3_LANES_MOST][O3_IR_MAX_RANK]; /* by the numbers of places */
   MlirValue ivs[O3_LANES_MOST][O3_IR_MAX_RANK];    /* of the op's dims */
   MlirValue results[O3_LANES_MOST];                /* null before the first op */
+  MlirValue thread, part, shared;                  /* of |parts| */
   int num_sums, sums[O3_IR_MAX_RANK];              /* the op's dims without a place */
   int64_t terms[O3_IR_MAX_RANK + 1];               /* of the sums from there on */
 } lane_code_t;
@@ -253,7 +305,7 @@ static void set_sum(lane_code_t *c, int dim, MlirValue at) {
 
 typedef struct sum_loop {
   lane_code_t *c;
-  int depth, several;
+  int depth, several, step;
 } sum_loop_t;
 
 static o3_status_t build_sums(lane_code_t *c, o3_builder_t *b, int depth);
@@ -264,35 +316,37 @@ static o3_status_t sum_turn(o3_builder_t *b, void *context, MlirValue at, const 
   lane_code_t *c = it->c;
   for (int l = 0; l < c->count; ++l) c->results[l] = carried[l];
   for (int i = 0; i < it->several; ++i) {
-    set_sum(c, c->sums[it->depth], i ? o3_build2(b, "arith.addi", at, o3_build_index(b, i)) : at);
+    set_sum(c, c->sums[it->depth],
+            i ? o3_build2(b, "arith.addi", at, o3_build_index(b, (int64_t)i * it->step)) : at);
     O3_TRY(build_sums(c, b, it->depth + 1));
   }
   for (int l = 0; l < c->count; ++l) next[l] = c->results[l];
   return NULL;
 }
 
-/* Of a long sum: terms that one turn takes. */
-static int terms_a_turn(const lane_code_t *c, int depth) {
+/* Of a long sum: terms that one turn takes, |step| apart. */
+static int terms_a_turn(const lane_code_t *c, int depth, int step) {
   int several = depth == c->num_sums - 1 ? SEVERAL : 1;
-  while (c->ops->nests[c->op].sizes[c->sums[depth]] % several) several /= 2;
+  while (c->ops->nests[c->op].sizes[c->sums[depth]] % (several * step) && several > 1) several /= 2;
   return several;
 }
 
 static o3_status_t build_sums(lane_code_t *c, o3_builder_t *b, int depth) {
   if (depth == c->num_sums) return build_term(c, b);
   int64_t size = c->ops->nests[c->op].sizes[c->sums[depth]];
-  if (c->terms[depth] <= UNROLL) {
+  int step = depth ? 1 : c->plan->parts;
+  if (c->terms[depth] <= UNROLL && step == 1) {
     for (int64_t i = 0; i < size; ++i) {
       set_sum(c, c->sums[depth], o3_build_index(b, i));
       O3_TRY(build_sums(c, b, depth + 1));
     }
     return NULL;
   }
-  sum_loop_t it = {c, depth, terms_a_turn(c, depth)};
+  sum_loop_t it = {c, depth, terms_a_turn(c, depth, step), step};
   MlirValue results[O3_LANES_MOST];
-  o3_for_t loop = {.lower = o3_build_index(b, 0),
+  o3_for_t loop = {.lower = step > 1 ? c->part : o3_build_index(b, 0),
                    .upper = o3_build_index(b, size),
-                   .step = o3_build_index(b, it.several),
+                   .step = o3_build_index(b, (int64_t)it.several * step),
                    .num_carried = c->count,
                    .inits = c->results,
                    .body = sum_turn,
@@ -302,13 +356,75 @@ static o3_status_t build_sums(lane_code_t *c, o3_builder_t *b, int depth) {
   return NULL;
 }
 
+/* ---- Sums that threads of a block share ---- */
+
+static MlirValue columns_of(const lane_code_t *c, o3_builder_t *b) {
+  return o3_build_index(b, c->plan->threads / c->plan->parts);
+}
+
+/* Element |l| of the thread's partial sums lies |l| times the block's threads behind its first. */
+static MlirValue partial_place(const lane_code_t *c, o3_builder_t *b, MlirValue thread, int l) {
+  return o3_build2(b, "arith.addi", thread, o3_build_index(b, (int64_t)l * c->plan->threads));
+}
+
+typedef struct joining {
+  lane_code_t *c;
+  const char *combiner;
+  int distance; /* in parts */
+} joining_t;
+
+static o3_status_t join(o3_builder_t *b, void *context, MlirValue *yields) {
+  const joining_t *it = context;
+  lane_code_t *c = it->c;
+  MlirType type = o3_type_element(mlirValueGetType(c->shared));
+  int64_t away = (int64_t)it->distance * (c->plan->threads / c->plan->parts);
+  MlirValue other = o3_build2(b, "arith.addi", c->thread, o3_build_index(b, away));
+  (void)yields;
+  for (int l = 0; l < c->count; ++l) {
+    MlirValue place = partial_place(c, b, c->thread, l);
+    MlirValue mine = o3_build1(b, "memref.load", type, O3_VALUES(c->shared, place));
+    MlirValue theirs = o3_build1(b, "memref.load", type, O3_VALUES(c->shared, partial_place(c, b, other, l)));
+    o3_build0(b, "memref.store", O3_VALUES(o3_build2(b, it->combiner, mine, theirs), c->shared, place));
+  }
+  return NULL;
+}
+
+/* The first part goes on from what is there; all others start with nothing. Every part gets the sums. */
+static o3_status_t build_shared_sums(lane_code_t *c, o3_builder_t *b) {
+  const o3_nest_t *nest = &c->ops->nests[c->op];
+  joining_t it = {.c = c};
+  if (!o3_combiner_fits(nest, &it.combiner))
+    return o3_status_create(O3_STATUS_INTERNAL, "sums that nothing joins cannot be shared");
+  MlirType type = mlirValueGetType(c->results[0]);
+  MlirValue first = o3_build_cmpi(b, O3_CMPI_EQ, c->part, o3_build_index(b, 0));
+  MlirValue nothing = o3_combiner_identity(b, it.combiner, type);
+  for (int l = 0; l < c->count; ++l) c->results[l] = o3_build_select(b, first, c->results[l], nothing);
+  O3_TRY(build_sums(c, b, 0));
+  c->shared = o3_nvptx_shared_view(b, o3_nvptx_shared(b), 0, 1,
+                                   (int64_t[]){(int64_t)c->plan->threads * c->count}, type);
+  for (int l = 0; l < c->count; ++l)
+    o3_build0(b, "memref.store", O3_VALUES(c->results[l], c->shared, partial_place(c, b, c->thread, l)));
+  o3_nvptx_barrier(b);
+  for (it.distance = c->plan->parts / 2; it.distance; it.distance /= 2) {
+    MlirValue limit = o3_build_index(b, it.distance);
+    o3_if_t lower = {
+        .condition = o3_build_cmpi(b, O3_CMPI_ULT, c->part, limit), .then_body = join, .context = &it};
+    O3_TRY(o3_build_if(b, &lower, NULL));
+    o3_nvptx_barrier(b);
+  }
+  MlirValue column = o3_build2(b, "arith.remui", c->thread, columns_of(c, b));
+  for (int l = 0; l < c->count; ++l)
+    c->results[l] = o3_build1(b, "memref.load", type, O3_VALUES(c->shared, partial_place(c, b, column, l)));
+  return NULL;
+}
+
 static o3_status_t build_op(lane_code_t *c, o3_builder_t *b, int op) {
   const o3_nest_t *nest = &c->ops->nests[op];
   O3_TRY(o3_lanes_relax(nest));
   enter_op(c, op);
   /* Sums start at what is there. */
   if (c->num_sums && mlirValueIsNull(c->results[0])) load_operand(c, b, nest->num_inputs, c->results);
-  return build_sums(c, b, 0);
+  return c->num_sums && c->plan->parts > 1 ? build_shared_sums(c, b) : build_sums(c, b, 0);
 }
 
 /* ---- The kernel ---- */
@@ -329,7 +445,8 @@ static o3_status_t store_group(o3_builder_t *b, void *context, MlirValue *yields
   return NULL;
 }
 
-/* Groups past the last compute that one again and are not stored. */
+/* Threads without a group of their own compute the last one again and do not store it: all come to barriers.
+ */
 static o3_status_t thread_code(o3_builder_t *b, void *context, MlirValue *yields) {
   lane_code_t *c = context;
   (void)yields;
@@ -346,19 +463,29 @@ static o3_status_t thread_code(o3_builder_t *b, void *context, MlirValue *yields
     o3_if_t guard = {.condition = o3_build_cmpi(b, O3_CMPI_ULT, own[g], places.total),
                      .then_body = store_group,
                      .context = &it};
+    MlirValue first = o3_build_cmpi(b, O3_CMPI_EQ, c->part, o3_build_index(b, 0));
+    if (c->plan->parts > 1) guard.condition = o3_build2(b, "arith.andi", guard.condition, first);
     O3_TRY(o3_build_if(b, &guard, NULL));
   }
   return NULL;
 }
 
-/* The thread's vectors, a block's threads apart. */
+/* The thread's vectors: of each group, the one that its column has. */
 static void find_vectors(lane_code_t *c, o3_builder_t *b) {
-  int64_t threads = O3_GPU_BLOCK_THREADS;
+  int columns = c->plan->threads / c->plan->parts;
+  c->thread = o3_nvptx_to_index(b, o3_nvptx_thread(b));
+  c->part = o3_build2(b, "arith.divui", c->thread, columns_of(c, b));
   MlirValue block = o3_nvptx_to_index(b, o3_nvptx_block(b));
-  MlirValue start = o3_build2(b, "arith.muli", block, o3_build_index(b, threads * c->plan->groups));
-  start = o3_build2(b, "arith.addi", start, o3_nvptx_to_index(b, o3_nvptx_thread(b)));
+  MlirValue start = o3_build2(b, "arith.muli", block, o3_build_index(b, (int64_t)columns * c->plan->groups));
+  start = o3_build2(b, "arith.addi", start, o3_build2(b, "arith.remui", c->thread, columns_of(c, b)));
   for (int g = 0; g < c->plan->groups; ++g)
-    c->linear[g] = o3_build2(b, "arith.addi", start, o3_build_index(b, g * threads));
+    c->linear[g] = o3_build2(b, "arith.addi", start, o3_build_index(b, (int64_t)g * columns));
+}
+
+static int64_t shared_bytes(const o3_lane_ops_t *ops, const o3_lane_plan_t *plan) {
+  MlirType type = o3_type_element(mlirValueGetType(result_of(&ops->nests[0])->value));
+  int bits = o3_type_bits(type);
+  return plan->parts > 1 ? (int64_t)plan->threads * plan->vector * (bits < 8 ? 1 : bits / 8) : 0;
 }
 
 o3_status_t o3_lanes_build(const o3_lane_ops_t *ops, const o3_lane_plan_t *plan, o3_builder_t *b,
@@ -367,9 +494,10 @@ o3_status_t o3_lanes_build(const o3_lane_ops_t *ops, const o3_lane_plan_t *plan,
   int64_t a_block = o3_lanes_a_block(plan);
   code = (lane_code_t){.ops = ops, .plan = plan, .count = plan->vector * plan->groups};
   MlirValue grid = o3_build_index(b, (ops->places->known + a_block - 1) / a_block);
-  o3_nvptx_region_t region = o3_nvptx_open(b, grid, O3_GPU_BLOCK_THREADS, 0);
+  o3_nvptx_region_t region = o3_nvptx_open(b, grid, plan->threads, shared_bytes(ops, plan));
   *launch = region.launch;
   find_vectors(&code, &region.inside);
+  if (plan->parts > 1) return thread_code(&region.inside, &code, NULL);
   MlirValue vectors = o3_build_index(&region.inside, ops->places->known / plan->vector);
   o3_if_t guard = {.condition = o3_build_cmpi(&region.inside, O3_CMPI_ULT, code.linear[0], vectors),
                    .then_body = thread_code,

@@ -4,6 +4,8 @@
  *
  * Ops are nests of one result, sizes known, that hand elements from one to the next: what a product's sums
  * start at, the sums, what is done with them. Sums are loops of the thread over the dims that have no place.
+ * Where sums are long, results few and neighbours of a result are neighbours in what is summed, threads of a
+ * block share them.
  */
 #ifndef O3_TARGET_NVPTX_LANE_KERNEL_H
 #define O3_TARGET_NVPTX_LANE_KERNEL_H
@@ -17,9 +19,11 @@ typedef struct o3_lane_ops {
   const o3_flat_dims_t *places;           /* an element's place; the last one is the fastest */
 } o3_lane_ops_t;
 
-/* Of a thread: |groups| vectors of |vector| elements. */
+/* Of a thread: |groups| vectors of |vector| elements. Or |parts| threads of a block have one vector each and
+ * share out the terms of its sums. */
 typedef struct o3_lane_plan {
-  int vector, groups;
+  int vector, groups, parts;
+  int threads; /* of a block */
 } o3_lane_plan_t;
 
 /* Elements of the result that a block has. */

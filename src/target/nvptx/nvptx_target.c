@@ -11,6 +11,7 @@
 #include "target/nvptx/generic.h"
 #include "target/nvptx/gpu_query.h"
 #include "target/nvptx/nvptx.h"
+#include "target/nvptx/split_sums.h"
 
 #define O3_NVPTX_SHARED(stage, name, function, level, summary) \
   o3_status_t function(o3_pass_env_t *env, MlirModule module);
@@ -61,7 +62,8 @@ static const char *refuse_attention(const o3_gpu_t *gpu, int num_ops, const Mlir
   return why;
 }
 
-static const o3_kernel_support_t KERNELS = {.channels_last = true,
+static const o3_kernel_support_t KERNELS = {.prepare = o3_nvptx_split_sums,
+                                            .channels_last = true,
                                             .f32_channels_last = true,
                                             .reads_attention_parts = o3_gpu_attention_has_width,
                                             .refuse_contraction = refuse_product,

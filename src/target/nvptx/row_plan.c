@@ -78,7 +78,7 @@ static const char *read_steps(const o3_row_plan_t *p, const o3_nest_t *nest, con
   if (!o3_row_varies(p, operand)) return NULL;
   if (operand->steps[last] != 1) return "an operand is not contiguous along the row";
   for (int d = last - 1; d >= p->rank - p->column_dims; --d) {
-    if (operand->steps[d] != operand->steps[d + 1] * p->sizes[d + 1])
+    if (p->sizes[d] != 1 && operand->steps[d] != operand->steps[d + 1] * p->sizes[d + 1])
       return "an operand is not contiguous along the row";
   }
   return NULL;

@@ -228,15 +228,17 @@ typedef struct library {
   size_t size;
   Elf64_Ehdr *header;
   Elf64_Phdr *segments;
-  Elf64_Shdr *sections, *weights; /* NULL: no code refers to weights */
+  Elf64_Shdr *sections, *weights; /* NULL: no code refers to weights, or there are none */
   Elf64_Phdr *segment;            /* that the weights end */
   uint64_t end, at, shift; /* in the file: the segment's end, the weights; what lies from end on moves */
 } library_t;
 
 static void find_weights(library_t *self) {
   const char *names = (const char *)self->data + self->sections[self->header->e_shstrndx].sh_offset;
-  for (int i = 0; i < self->header->e_shnum; ++i)
-    if (!strcmp(names + self->sections[i].sh_name, WEIGHTS_SECTION)) self->weights = &self->sections[i];
+  for (int i = 0; i < self->header->e_shnum; ++i) {
+    Elf64_Shdr *section = &self->sections[i];
+    if (section->sh_size && !strcmp(names + section->sh_name, WEIGHTS_SECTION)) self->weights = section;
+  }
   for (int i = 0; self->weights && i < self->header->e_phnum; ++i) {
     Elf64_Phdr *segment = &self->segments[i];
     bool holds = segment->p_type == PT_LOAD && segment->p_vaddr <= self->weights->sh_addr &&

@@ -69,7 +69,9 @@ def make_chain(rows, depth, columns, in_parts):
 
 
 def names():
-    return [*test_networks.NETWORKS, *PRUNED, "digits", *CHAINS]
+    """A network that wants a value of an input is left out: its twin without that input is there."""
+    plain = [name for name in test_networks.NETWORKS if "--value" not in test_networks.OPTIONS.get(name, ())]
+    return [*plain, *PRUNED, "digits", *CHAINS]
 
 
 def is_chain(name):

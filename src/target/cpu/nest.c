@@ -32,24 +32,73 @@ static void row_major_strides(MlirType type, int64_t *strides) {
   }
 }
 
+/* The stride of dimensions that become one: that of the innermost with more than one place; -1 where those
+ * around it do not follow it without gaps, as far as is known. */
+static int64_t joined_stride(MlirType type, const int64_t *strides, int first, int count) {
+  int64_t stride = strides[first + count - 1], follows = 0;
+  bool found = false;
+  for (int r = first + count - 1; r >= first; --r) {
+    int64_t size = o3_type_dim(type, r);
+    if (size == 1) continue;
+    if (found && (follows < 0 || strides[r] != follows)) return -1;
+    if (!found) stride = strides[r];
+    follows = strides[r] < 0 || size < 0 ? -1 : strides[r] * size;
+    found = true;
+  }
+  return stride;
+}
+
+/* Those of a reshaped slice, whose groups of dimensions become one each, or the other way round. */
+static void regroup(MlirOperation reshape, bool collapses, const int64_t *around, int64_t *strides) {
+  MlirAttribute groups = o3_op_attr(reshape, "reassociation");
+  MlirType from = mlirValueGetType(mlirOperationGetOperand(reshape, 0));
+  MlirType to = mlirValueGetType(mlirOperationGetResult(reshape, 0));
+  int first = 0;
+  for (int g = 0; g < mlirArrayAttrGetNumElements(groups); ++g) {
+    int count = (int)mlirArrayAttrGetNumElements(mlirArrayAttrGetElement(groups, g));
+    int64_t stride = collapses ? joined_stride(from, around, first, count) : around[g];
+    if (collapses) strides[g] = stride;
+    for (int r = first + count - 1; r >= first && !collapses; --r) {
+      int64_t size = o3_type_dim(to, r);
+      strides[r] = stride;
+      stride = stride < 0 || size < 0 ? -1 : stride * size;
+    }
+    first += count;
+  }
+}
+
+/* Of dimensions that a slice drops, one has a single place. */
+static void slice_strides(MlirOperation slice, const int64_t *around, int64_t *strides) {
+  MlirType to = mlirValueGetType(mlirOperationGetResult(slice, 0));
+  int rank = o3_type_rank(to), r = 0;
+  int64_t steps[O3_IR_MAX_RANK], sizes[O3_IR_MAX_RANK];
+  int count = o3_op_ints(slice, "static_strides", steps, O3_IR_MAX_RANK);
+  o3_op_ints(slice, "static_sizes", sizes, O3_IR_MAX_RANK);
+  int dropped = count - rank;
+  for (int d = 0; d < count && r < rank; ++d) {
+    if (dropped && sizes[d] == 1 && o3_type_dim(to, r) != 1) {
+      --dropped;
+    } else {
+      strides[r++] = around[d] >= 0 && steps[d] > 0 ? around[d] * steps[d] : -1;
+    }
+  }
+}
+
 /* A tensor's buffer will be row-major, but a slice lies in that of its source. False: it is a slice. */
 static bool tensor_strides(MlirValue tensor, int64_t *strides) {
   MlirType type = mlirValueGetType(tensor);
   MlirOperation op = o3_value_def(tensor);
-  int rank = o3_type_rank(type);
-  bool is_slice = o3_op_is(op, "tensor.extract_slice");
-  bool is_view = is_slice || o3_op_is(op, "tensor.collapse_shape") || o3_op_is(op, "tensor.expand_shape");
-  MlirValue source = is_view ? mlirOperationGetOperand(op, 0) : tensor;
-  int64_t around[O3_IR_MAX_RANK], steps[O3_IR_MAX_RANK];
-  if (!is_view || (tensor_strides(source, around) && !is_slice)) {
+  bool is_slice = o3_op_is(op, "tensor.extract_slice"), collapses = o3_op_is(op, "tensor.collapse_shape");
+  bool is_view = is_slice || collapses || o3_op_is(op, "tensor.expand_shape");
+  int64_t around[O3_IR_MAX_RANK];
+  if (!is_view || (tensor_strides(mlirOperationGetOperand(op, 0), around) && !is_slice)) {
     row_major_strides(type, strides);
     return true;
   }
-  bool is_known = is_slice && o3_type_rank(mlirValueGetType(source)) == rank &&
-                  o3_op_ints(op, "static_strides", steps, O3_IR_MAX_RANK) == rank;
-  for (int r = 0; r < rank; ++r) {
-    bool known = is_known && around[r] >= 0 && steps[r] > 0;
-    strides[r] = known ? around[r] * steps[r] : -1;
+  if (is_slice) {
+    slice_strides(op, around, strides);
+  } else {
+    regroup(op, collapses, around, strides);
   }
   return false;
 }

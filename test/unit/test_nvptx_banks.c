@@ -2,36 +2,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "bank_simulator.h"
-#include "ir/context.h"
+#include "nvptx_checks.h"
 #include "schedule/gpu.h"
 #include "target/nvptx/attention_mma.h"
 #include "target/nvptx/gemv_kernel.h"
 #include "unit.h"
 
 enum { MULTIPROCESSORS = 132 };
-
-static bank_report_t simulate(const char *text, const char *kernel, int threads) {
-  MlirContext context;
-  MlirModule module;
-  bank_report_t report;
-  assert_ok(o3_context_create(&context));
-  assert_ok(o3_ir_parse(context, text, strlen(text), kernel, &module));
-  assert_true(bank_simulate(module, kernel, threads, &report));
-  mlirModuleDestroy(module);
-  o3_context_destroy(context);
-  return report;
-}
-
-/* Every access is known; how many there are. */
-static int check_kernel(o3_gpu_kernel_t *kernel) {
-  bank_report_t report = simulate(kernel->text, kernel->name, kernel->block);
-  if (report.worst > 1 || report.unknown)
-    fail_msg("%s: %d words of a bank at once (%s), %d accesses judged, %d not", kernel->name, report.worst,
-             report.what, report.judged, report.unknown);
-  o3_gpu_kernel_deinit(kernel);
-  return report.judged;
-}
 
 /* ---- The simulator ---- */
 
@@ -46,7 +23,7 @@ static bank_report_t strided(int stride, const char *type) {
            "%%p = llvm.getelementptr %%b[%%o] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, i8\n"
            "llvm.store %%v, %%p : %s, !llvm.ptr<3>\nllvm.return } }",
            type, stride, type);
-  return simulate(text, "k", 64);
+  return nvptx_simulate(text, "k", 64);
 }
 
 static void test_conflicts_are_found(void **state) {
@@ -65,19 +42,6 @@ static void test_conflicts_are_found(void **state) {
 }
 
 /* ---- Families ---- */
-
-static o3_gemm_t product(int64_t m, int64_t n, int64_t k, bool by_rows, o3_gpu_element_t element) {
-  return (o3_gemm_t){.batch = {1, 1},
-                     .m = m,
-                     .n = n,
-                     .k = k,
-                     .element = element,
-                     .out = element,
-                     .b_by_rows = by_rows,
-                     .a_pitch = k,
-                     .b_pitch = by_rows ? n : k,
-                     .d_pitch = n};
-}
 
 /* Staged results, and sums that the blocks of a cluster exchange. */
 static void test_products(void **state) {
@@ -111,9 +75,9 @@ static void test_products(void **state) {
   (void)state;
   for (size_t i = 0; i < sizeof(SCHEDULES) / sizeof(SCHEDULES[0]); ++i) {
     o3_gpu_kernel_t kernel;
-    o3_gemm_t gemm = product(1024, 1024, 512, i % 2, O3_GPU_F16);
+    o3_gemm_t gemm = nvptx_product((int64_t[]){1024, 1024, 512}, i % 2, O3_GPU_F16, O3_GPU_F16);
     assert_ok(o3_gemm_build(&gemm, &SCHEDULES[i], MULTIPROCESSORS, &kernel));
-    assert_true(check_kernel(&kernel) > 0);
+    assert_true(nvptx_check_banks(&kernel) > 0);
   }
 }
 
@@ -124,11 +88,12 @@ static void test_few_rows(void **state) {
   for (int i = 0; i < 5 * 4; ++i) {
     const int64_t *size = SIZES[i / 4];
     o3_gpu_kernel_t kernel;
-    o3_gemm_t gemm = product(size[0], size[1], size[2], i % 2, i / 2 % 2 ? O3_GPU_F32 : O3_GPU_F16);
+    o3_gpu_element_t element = i / 2 % 2 ? O3_GPU_F32 : O3_GPU_F16;
+    o3_gemm_t gemm = nvptx_product(size, i % 2, element, element);
     o3_gemv_schedule_t schedule = o3_gemv_schedule(&gemm, o3_gpu_find("hopper"));
     assert_ok(o3_gemv_build(&gemm, &schedule, true, &kernel));
     assert_true(kernel.shared_bytes <= O3_GPU_PLAIN_SHARED);
-    assert_true(check_kernel(&kernel) > 0);
+    assert_true(nvptx_check_banks(&kernel) > 0);
   }
 }
 
@@ -166,7 +131,7 @@ static void test_attention(void **state) {
     o3_gpu_attention_schedule(&a);
     assert_ok(o3_gpu_attention_build(&a, &kernel));
     assert_true(kernel.shared_bytes <= o3_gpu_find("hopper")->shared_per_block);
-    assert_true(check_kernel(&kernel) > 0);
+    assert_true(nvptx_check_banks(&kernel) > 0);
   }
 }
 
@@ -187,7 +152,7 @@ static void test_attention_on_warps(void **state) {
     o3_gpu_attention_t a = attention(CASES[i].width, CASES[i].value_width, O3_GPU_F16, i % 2 == 1);
     assert_null(o3_gpu_attention_mma_refuse(&a, gpu));
     assert_ok(o3_gpu_attention_mma_build(&a, &CASES[i].warps, gpu, &kernel));
-    assert_true(check_kernel(&kernel) > 0);
+    assert_true(nvptx_check_banks(&kernel) > 0);
   }
 }
 
@@ -205,7 +170,7 @@ static void test_attention_schedules(void **state) {
     assert_null(o3_gpu_attention_mma_refuse(&a, gpu));
     assert_ok(o3_gpu_attention_mma_build(&a, &warps, gpu, &kernel));
     assert_true(kernel.shared_bytes <= gpu->shared_per_block && kernel.cluster <= gpu->cluster);
-    assert_true(check_kernel(&kernel) > 0);
+    assert_true(nvptx_check_banks(&kernel) > 0);
   }
 }
 

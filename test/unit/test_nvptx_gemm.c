@@ -3,10 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bank_simulator.h"
 #include "ir/context.h"
+#include "nvptx_checks.h"
 #include "schedule/gpu.h"
-#include "target/nvptx/gemm_kernel.h"
 #include "target/nvptx/gemv_kernel.h"
 #include "target/nvptx/mma_kernel.h"
 #include "unit.h"
@@ -16,20 +15,6 @@ enum { MULTIPROCESSORS = 132, SHARED_BYTES = 232448 };
 static const int64_t SIZES[][3] = {{1, 8, 8},          {63, 64, 72},    {64, 64, 64},      {65, 136, 1000},
                                    {128, 768, 3072},   {997, 1000, 40}, {2048, 4096, 512}, {8192, 128, 128},
                                    {4096, 4096, 4096}, {12544, 64, 576}};
-
-static o3_gemm_t product(const int64_t size[3], bool by_rows, o3_gpu_element_t element,
-                         o3_gpu_element_t out) {
-  return (o3_gemm_t){.batch = {1, 1},
-                     .m = size[0],
-                     .n = size[1],
-                     .k = size[2],
-                     .element = element,
-                     .out = out,
-                     .b_by_rows = by_rows,
-                     .a_pitch = size[2],
-                     .b_pitch = by_rows ? size[1] : size[2],
-                     .d_pitch = size[1]};
-}
 
 static int add_and_clip(o3_kernel_text_t *t, void *context, int sum, const int *extras) {
   (void)context;
@@ -69,7 +54,7 @@ static void test_texts_are_valid(void **state) {
   assert_ok(o3_context_create(&context));
   for (size_t i = 0; i < sizeof(SIZES) / sizeof(SIZES[0]); ++i) {
     o3_gemm_t gemm =
-        product(SIZES[i], i % 2, i % 3 ? O3_GPU_F16 : O3_GPU_BF16, i % 4 ? O3_GPU_F16 : O3_GPU_F32);
+        nvptx_product(SIZES[i], i % 2, i % 3 ? O3_GPU_F16 : O3_GPU_BF16, i % 4 ? O3_GPU_F16 : O3_GPU_F32);
     check_text(context, &gemm, NULL);
   }
   o3_context_destroy(context);
@@ -88,7 +73,7 @@ static void test_schedules_are_valid(void **state) {
   for (size_t i = 0; i < sizeof(FLAGS) / sizeof(FLAGS[0]); ++i) {
     const int *f = FLAGS[i];
     const o3_gemm_schedule_t schedule = {2, f[0], f[1], f[2], 1, 1, 8, i % 2 == 0, f[3], 0};
-    o3_gemm_t gemm = product(SIZES[6], i % 3, O3_GPU_F16, O3_GPU_F16);
+    o3_gemm_t gemm = nvptx_product(SIZES[6], i % 3, O3_GPU_F16, O3_GPU_F16);
     check_scheduled(context, &gemm, &schedule, NULL);
     assert_int_equal(o3_gemm_tile_rows(&schedule), 64 * f[0] * (f[3] ? 1 : 2));
   }
@@ -107,12 +92,12 @@ static void test_float8_texts_are_valid(void **state) {
   (void)state;
   assert_ok(o3_context_create(&context));
   for (size_t i = 0; i < sizeof(FLOAT8_SIZES) / sizeof(FLOAT8_SIZES[0]); ++i) {
-    o3_gemm_t gemm =
-        product(FLOAT8_SIZES[i], false, i % 2 ? O3_GPU_E4M3 : O3_GPU_E5M2, i % 2 ? O3_GPU_F16 : O3_GPU_F32);
+    o3_gemm_t gemm = nvptx_product(FLOAT8_SIZES[i], false, i % 2 ? O3_GPU_E4M3 : O3_GPU_E5M2,
+                                   i % 2 ? O3_GPU_F16 : O3_GPU_F32);
     check_text(context, &gemm, NULL);
     assert_true(o3_gemm_schedule(&gemm, o3_gpu_find("hopper")).promote > 0);
   }
-  o3_gemm_t gemm = product(FLOAT8_SIZES[1], false, O3_GPU_E4M3, O3_GPU_F16);
+  o3_gemm_t gemm = nvptx_product(FLOAT8_SIZES[1], false, O3_GPU_E4M3, O3_GPU_F16);
   for (size_t i = 0; i < sizeof(GIVEN) / sizeof(GIVEN[0]); ++i)
     check_scheduled(context, &gemm, &GIVEN[i], NULL);
   gemm.b_by_rows = true;
@@ -138,7 +123,7 @@ static void test_schedules_are_refused(void **state) {
        "sums of stages are of warpgroups that have one product alone"},
       {{2, 2, 128, 7, 1, 1, 8, true, true, 0}, "its stages do not fit into the shared memory"}};
   (void)state;
-  o3_gemm_t gemm = product(SIZES[6], true, O3_GPU_F16, O3_GPU_F16);
+  o3_gemm_t gemm = nvptx_product(SIZES[6], true, O3_GPU_F16, O3_GPU_F16);
   for (size_t i = 0; i < sizeof(BAD) / sizeof(BAD[0]); ++i)
     assert_string_equal(o3_gemm_refuse_schedule(&gemm, &BAD[i].schedule, SHARED_BYTES), BAD[i].why);
 }
@@ -150,7 +135,7 @@ static void test_other_schedules_are_refused(void **state) {
   const o3_gpu_t *gpu = o3_gpu_find("ampere");
   (void)state;
   for (size_t i = 0; i < sizeof(SIZES) / sizeof(SIZES[0]); ++i) {
-    o3_gemm_t gemm = product(SIZES[i], i % 2, O3_GPU_F16, O3_GPU_F16);
+    o3_gemm_t gemm = nvptx_product(SIZES[i], i % 2, O3_GPU_F16, O3_GPU_F16);
     o3_mma_schedule_t mma = o3_mma_schedule(&gemm, &card);
     assert_null(o3_mma_refuse_schedule(&gemm, &mma, &card));
     mma.pieces[0] = 16;
@@ -167,7 +152,7 @@ static void test_short_products_alternate(void **state) {
   static const int64_t CASES[][4] = {{8192, 4096, 1024, 1}, {8192, 4096, 8192, 0}, {1024, 1024, 1024, 0}};
   (void)state;
   for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); ++i) {
-    o3_gemm_t gemm = product(CASES[i], true, O3_GPU_F16, O3_GPU_F16);
+    o3_gemm_t gemm = nvptx_product(CASES[i], true, O3_GPU_F16, O3_GPU_F16);
     assert_int_equal(o3_gemm_schedule(&gemm, o3_gpu_find("hopper")).alternate, CASES[i][3]);
   }
 }
@@ -177,7 +162,7 @@ static void test_epilogue_is_part_of_the_name(void **state) {
   char *plain, *biased, *again;
   (void)state;
   assert_ok(o3_context_create(&context));
-  o3_gemm_t gemm = product(SIZES[4], true, O3_GPU_F16, O3_GPU_F16);
+  o3_gemm_t gemm = nvptx_product(SIZES[4], true, O3_GPU_F16, O3_GPU_F16);
   check_text(context, &gemm, &plain);
   gemm.num_extras = 1;
   gemm.extras[0] = (o3_gemm_extra_t){O3_GPU_F16, {0, 0, 0, 1}};
@@ -206,7 +191,7 @@ static o3_gemm_window_t window(int64_t channels, const int64_t sizes[3], int64_t
 
 static o3_gemm_t convolution(const o3_gemm_window_t *w, int64_t outputs) {
   int64_t m = w->outputs[0] * w->outputs[1] * w->outputs[2], k = w->taps[0] * w->taps[1] * w->channels;
-  o3_gemm_t gemm = product((int64_t[]){m, outputs, k}, true, O3_GPU_F16, O3_GPU_F16);
+  o3_gemm_t gemm = nvptx_product((int64_t[]){m, outputs, k}, true, O3_GPU_F16, O3_GPU_F16);
   gemm.window = w;
   return gemm;
 }
@@ -266,11 +251,11 @@ static void test_refuses_windows(void **state) {
 
 static void test_refuses(void **state) {
   (void)state;
-  o3_gemm_t gemm = product((int64_t[]){64, 60, 64}, false, O3_GPU_F16, O3_GPU_F16);
+  o3_gemm_t gemm = nvptx_product((int64_t[]){64, 60, 64}, false, O3_GPU_F16, O3_GPU_F16);
   assert_string_equal(o3_gemm_refuse(&gemm), "the sizes n and k are no multiples of 8");
-  gemm = product((int64_t[]){64, 64, 64}, false, O3_GPU_F32, O3_GPU_F32);
+  gemm = nvptx_product((int64_t[]){64, 64, 64}, false, O3_GPU_F32, O3_GPU_F32);
   assert_string_equal(o3_gemm_refuse(&gemm), "the warpgroup product takes f16, bf16 and, if it may, tf32");
-  gemm = product((int64_t[]){64, 64, 64}, false, O3_GPU_F16, O3_GPU_F16);
+  gemm = nvptx_product((int64_t[]){64, 64, 64}, false, O3_GPU_F16, O3_GPU_F16);
   gemm.a_pitch = 65;
   assert_string_equal(o3_gemm_refuse(&gemm), "a row starts at an address that TMA does not take");
 }

@@ -22,6 +22,9 @@ check-gpu: ## set up, build, and run the numeric rows on the NVIDIA GPU in this 
 # What bench-gpu measures, all in about half an hour; TABLES, OPS and NETWORKS choose within a part, as in
 #     make bench-gpu PARTS=networks NETWORKS="ResNet-50 8" MODES=compile
 PARTS ?= kernels ops networks
+ifneq ($(filter-out kernels ops networks,$(PARTS)),)
+$(error PARTS is '$(PARTS)'; there are kernels, ops and networks)
+endif
 TABLES ?= products,convolutions,rows,chains,attention
 MODES ?= eager,compile,max-autotune
 PAGE = docs/benchmarks-gpu.md

@@ -6,9 +6,9 @@ def cells(line):
 
 
 def tables(lines):
-    """[(header, {key: row})] of |lines|; a key is the first |keys| cells of a row, as one text."""
+    """[(header, [row, ...])] of |lines|; the line of dashes is no row."""
     found, header = [], None
-    for i, line in enumerate(lines):
+    for line in lines:
         if not line.startswith("|"):
             header = None
         elif header is None:
@@ -21,8 +21,8 @@ def tables(lines):
 
 def with_old_rows(lines, old, keys):
     """|lines| with the rows that |old| has in a table of the same header and that |lines| has not, by their first
-    |keys| cells: in old's order, new ones last."""
-    known = {header: rows for header, rows in tables(old)}
+    |keys| cells: in old's order, new ones last. Old tables of other headers stay below, for a hand to put right."""
+    known = dict(tables(old))
     merged = list(lines)
     for header, rows in tables(lines):
         new = {tuple(cells(row)[:keys]): row for row in rows}
@@ -31,6 +31,8 @@ def with_old_rows(lines, old, keys):
         all_rows = [new.get(key, row) for key, row in zip(order, kept)] + [row for key, row in new.items() if key not in order]
         start = merged.index(header) + 2
         merged[start:start + len(rows)] = all_rows
+    for header in known.keys() - dict(tables(lines)).keys():
+        merged += ["", header, "|" + "-|" * len(cells(header)), *known[header]]
     return merged
 
 

@@ -155,7 +155,7 @@ def chains(folder, lines):
 
 def attentions(folder, lines):
     backends = {"cuDNN": SDPBackend.CUDNN_ATTENTION, "flash": SDPBackend.FLASH_ATTENTION}
-    lines += ["16,384 tokens, heads times width 2,048:", ""]
+    lines += ["16,384 tokens, heads times width 2,048 or just below:", ""]
     head(lines, "rows, width of a head", "ours, us", "TFLOP/s", *backends, "ratio to the best")
     for case in kernel_cases.timed():
         if case.bar != "attention":

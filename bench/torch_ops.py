@@ -21,7 +21,6 @@ import bench_tables  # noqa: E402
 import o3_model  # noqa: E402
 
 HEADING = "## Ops that move, pool and reduce"
-MODES = {"eager": None, "compile": "default", "max-autotune": "max-autotune-no-cudagraphs"}
 TYPES = {"f16": "float16", "f32": "float", "i64": "int64"}
 BYTES = {"f16": 2, "f32": 4, "i64": 8}
 
@@ -163,15 +162,16 @@ def row(torch_networks, case, library, modes, rate):
     contestants = {"ours": session.run_inside}
     for mode in modes:
         torch._dynamo.reset()
-        call = lambda *x: case.peer(torch, functional, *x)
-        made = torch.compile(call, mode=MODES[mode], dynamic=False) if MODES[mode] else call
+        call, how = lambda *x: case.peer(torch, functional, *x), torch_networks.MODES[mode]
+        made = torch.compile(call, mode=how, dynamic=False) if how else call
         contestants[mode] = torch_networks.graph_of(lambda made=made: made(*inputs))
     times = torch_networks.compare(contestants, 0.02)
     session.close()
     achieved = case.bytes() / times["ours"] / 1e6
     best = min((times[mode] for mode in modes), default=float("nan"))
-    return [case.title, f"{times['ours'] * 1e3:.1f}", f"{achieved:.0f}", f"{achieved / rate:.2f}",
-            *(f"{times[mode] * 1e3:.1f}" for mode in modes), f"{best / times['ours']:.2f}", f"{error:.1e}"]
+    peers = [f"{times[mode] * 1e3:.1f}" if mode in times else "-" for mode in torch_networks.MODES]
+    return [case.title, f"{times['ours'] * 1e3:.1f}", f"{achieved:.0f}", f"{achieved / rate:.2f}", *peers,
+            f"{best / times['ours']:.2f}", f"{error:.1e}"]
 
 
 def copy_rate(torch_networks):
@@ -187,11 +187,13 @@ def measure(options):
 
     torch, lines = torch_networks.torch, []
     modes = [mode for mode in options.modes.split(",") if mode]
+    if unknown := set(modes) - set(torch_networks.MODES):
+        raise SystemExit(f"torch_ops.py: --modes: {', '.join(sorted(unknown))}; there are {', '.join(torch_networks.MODES)}")
     with tempfile.TemporaryDirectory(prefix="o3-bench-") as made, torch.no_grad():
         rate = copy_rate(torch_networks)
         lines += [f"fp16, us, one {torch.cuda.get_device_name()}, PyTorch {torch.__version__}; a copy: {rate:.0f} GB/s; written by "
                   "bench/torch_ops.py, which says how.", ""]
-        torch_networks.head(lines, "op", "ours", "GB/s", "of a copy", *modes, "best : ours", "error")
+        torch_networks.head(lines, "op", "ours", "GB/s", "of a copy", *torch_networks.MODES, "best : ours", "error")
         for case in CASES:
             if options.only not in case.title:
                 continue

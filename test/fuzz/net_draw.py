@@ -158,7 +158,7 @@ ACTIVATIONS = ["Relu", "HardSwish", "Clip", "Sigmoid", "LeakyRelu", "PRelu", "Ge
 
 
 def activate(d, x, op=None):
-    op = op or d.random.choice(ACTIVATIONS)
+    op = op or d.random.choice([op for op in ACTIVATIONS if op != "HardSwish" or d.net.opset >= 14])
     if op == "Clip":
         return d.emit("Clip", [x, d.floats(0.0), d.floats(6.0)])
     if op == "Swish":

@@ -169,12 +169,9 @@ def slice_of(attrs, x, starts, ends, axes, steps):
     return x[tuple(index)]
 
 
-def split(attrs, x, parts=None):
+def split(attrs, x, parts):
     axis = attrs["axis"]
-    if parts is None:
-        size = -(-x.shape[axis] // attrs["num_outputs"])
-        parts = np.full(attrs["num_outputs"], size)
-    elif parts.sum() != x.shape[axis]:
+    if parts.sum() != x.shape[axis]:
         raise ValueError("the parts are not the whole")
     return np.split(x, np.cumsum(parts)[:-1], axis)
 
@@ -548,7 +545,6 @@ def batch_norm_terms(attrs, results, x, scale, bias, mean, variance):
 rule("LayerNormalization", layer_norm, layer_norm_terms)
 rule("InstanceNormalization", instance_norm, instance_norm_terms)
 rule("BatchNormalization", batch_norm, batch_norm_terms)
-rule("LpNormalization", lambda a, x: x / np.sqrt((x * x).sum(a["axis"], keepdims=True)), sizes)
 
 
 # ---- Control: the branches and the body are one op of two inputs, {"then": "Add", "else": "Mul"}, {"body": "Sub"} ----

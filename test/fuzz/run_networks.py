@@ -109,7 +109,7 @@ def failure(net, how, folder, runtime=False):
             results = session.run([net.inputs[name].arrays[trial] for name, _, _ in session.model.inputs])
         except o3_model.O3Error as error:
             if len(net.trials) > 1 and GUESSED in str(error):
-                return None
+                return "skipped", str(error)
             return "run", f"trial {trial}: {error}"
         what = compared(net, trial, results)
         if what:
@@ -155,11 +155,17 @@ def ended(receiver, process):
     return result
 
 
+def late(seconds):
+    return "timeout", f"no end after {seconds:g} s"
+
+
 def apart(seconds, function, *rest):
     receiver, process = started(function, *rest)
-    if not receiver.poll(seconds):
+    in_time = receiver.poll(seconds)
+    if not in_time:
         process.kill()
-    return ended(receiver, process)
+    result = ended(receiver, process)
+    return result if in_time else late(seconds)
 
 
 def check_seed(folder, seed, options):
@@ -247,11 +253,12 @@ class Pool:
         self.until = time.monotonic() + options.seconds
 
     def begin(self, seed, what):
-        """To check a seed, or after it has failed to report it, which takes as long again as to shrink it."""
+        """To check a seed, or after it has failed to report it: to shrink it, of which the last try may begin at the end,
+        and to check what is left."""
         function, *rest = (check_seed, seed, self.options) if what is None else (reported, seed, what, self.options)
-        end = time.monotonic() + self.options.limit + (self.options.shrink if what else 0)
+        seconds = self.options.shrink + 3 * self.options.limit if what else self.options.limit
         receiver, process = started(function, *rest)
-        self.running[receiver] = seed, what, process, end
+        self.running[receiver] = seed, what, process, seconds, time.monotonic() + seconds
 
     def has_more(self):
         return self.seed - self.options.seed < self.options.count and time.monotonic() < self.until
@@ -264,18 +271,21 @@ class Pool:
     def results(self):
         """(seed, what it had failed with or None, what came) of those that have ended."""
         for receiver in connection.wait(list(self.running), 1):
-            seed, what, process, _ = self.running.pop(receiver)
+            seed, what, process, *_ = self.running.pop(receiver)
             yield seed, what, ended(receiver, process)
-        for _, _, process, end in self.running.values():
+        for receiver, (seed, what, process, seconds, end) in list(self.running.items()):
             if time.monotonic() > end:
+                del self.running[receiver]
                 process.kill()
+                ended(receiver, process)
+                yield seed, what, late(seconds)
 
 
 def main():
     options = arguments()
     warnings.simplefilter("ignore")  # NumPy's, about means of nothing
     print(f"networks: seeds from {options.seed}", flush=True)
-    pool, passed, failed = Pool(options), 0, 0
+    pool, passed, failed, skipped = Pool(options), 0, 0, 0
     while pool.running or pool.has_more():
         pool.fill()
         for seed, what, result in pool.results():
@@ -283,10 +293,12 @@ def main():
                 print(result if isinstance(result, str) else f"networks: seed {seed}: {what}, then {result}", flush=True)
             elif result is None:
                 passed += 1
+            elif result[0] == "skipped":
+                skipped += 1
             elif result[0] != "none":
                 failed += 1
                 pool.begin(seed, result)
-    print(f"networks: {passed} passed, {failed} failed, 0 skipped")
+    print(f"networks: {passed} passed, {failed} failed, {skipped} skipped")
     return 1 if failed else 0
 
 

@@ -613,7 +613,7 @@ def timed():
     cases += [attention(16384 // rows, 2048 // width, 2048 // width, rows, rows, width, causal)
               for width in (64, 128) for rows in (1024, 2048, 4096, 8192, 16384) for causal in (False, True)]
     cases += [attention(4, 2048 // width, 2048 // width, 4096, 4096, width, causal)
-              for width in (32, 80, 96, 256) for causal in (False, True)]
+              for width in (16, 32, 48, 80, 96, 160, 192, 256) for causal in (False, True)]
     return cases
 
 

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "base/map.h"
+#include "fuse/kernel_body.h"
 #include "fuse/outline_kernel.h"
 #include "ir/build.h"
 
@@ -24,13 +24,7 @@ typedef struct pair {
 /* ---- Candidates ---- */
 
 static MlirOperation product_kernel(MlirModule module, MlirOperation call) {
-  if (!o3_op_is(call, "func.call")) return (MlirOperation){0};
-  char name[256];
-  MlirStringRef callee = mlirFlatSymbolRefAttrGetValue(o3_op_attr(call, "callee"));
-  if (callee.length >= sizeof(name)) return (MlirOperation){0};
-  memcpy(name, callee.data, callee.length);
-  name[callee.length] = 0;
-  MlirOperation kernel = o3_module_func(module, name);
+  MlirOperation kernel = o3_fuse_called_kernel(module, call);
   bool is_product = !mlirOperationIsNull(kernel) && o3_str_equal(o3_op_string(kernel, O3_KERNEL_KIND),
                                                                  o3_group_kind_name(O3_GROUP_CONTRACTION));
   return is_product ? kernel : (MlirOperation){0};
@@ -68,34 +62,6 @@ static o3_status_t no_memory(bool ok) {
   return ok ? NULL : o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");
 }
 
-static o3_status_t map_value(o3_ptr_map_t *values, MlirValue from, MlirValue to) {
-  return no_memory(o3_ptr_map_put(values, from.ptr, (void *)(uintptr_t)to.ptr));
-}
-
-static o3_status_t use_new_operands(MlirOperation op, void *context) {
-  for (intptr_t i = 0; i < mlirOperationGetNumOperands(op); ++i) {
-    const void *to = o3_ptr_map_get(context, mlirOperationGetOperand(op, i).ptr);
-    if (to) mlirOperationSetOperand(op, i, (MlirValue){to});
-  }
-  return NULL;
-}
-
-/* All ops but the return; |result| is what that has. */
-static o3_status_t copy_body(MlirOperation kernel, MlirBlock to, o3_ptr_map_t *values, MlirValue *result) {
-  MlirBlock body = o3_func_body(kernel);
-  MlirOperation end = mlirBlockGetTerminator(body), op = mlirBlockGetFirstOperation(body);
-  for (; !mlirOperationEqual(op, end); op = mlirOperationGetNextInBlock(op)) {
-    MlirOperation copy = mlirOperationClone(op);
-    mlirBlockAppendOwnedOperation(to, copy);
-    O3_TRY(use_new_operands(copy, values));
-    O3_TRY(o3_walk(copy, use_new_operands, values));
-    for (intptr_t r = 0; r < mlirOperationGetNumResults(op); ++r)
-      O3_TRY(map_value(values, mlirOperationGetResult(op, r), mlirOperationGetResult(copy, r)));
-  }
-  result->ptr = o3_ptr_map_get(values, mlirOperationGetOperand(end, 0).ptr);
-  return NULL;
-}
-
 /* The operands of both calls, without the tensor that the first wrote into, which is made inside now, and
  * without what it gave. */
 static void list_operands(pair_t *pair) {
@@ -121,9 +87,9 @@ static o3_status_t fill_body(const pair_t *pair, o3_arena_t *arena, MlirBlock bo
       result = o3_build1(&b, "tensor.empty", type, O3_NO_VALUES);
     }
     for (int i = 0; i < count; ++i)
-      O3_TRY(map_value(values, mlirBlockGetArgument(from, i),
-                       i == left_out ? result : mlirBlockGetArgument(body, next++)));
-    O3_TRY(copy_body(pair->kernels[k], body, values, &result));
+      O3_TRY(o3_fuse_map_value(values, mlirBlockGetArgument(from, i),
+                               i == left_out ? result : mlirBlockGetArgument(body, next++)));
+    O3_TRY(o3_fuse_copy_body(pair->kernels[k], body, (MlirOperation){0}, values, &result));
   }
   o3_builder_t b = o3_builder_at_end(body, mlirOperationGetLocation(pair->kernels[1]));
   o3_build0(&b, "func.return", 1, &result);

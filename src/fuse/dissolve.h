@@ -4,9 +4,8 @@
 
 #include "ir/pass.h"
 
-/* A kernel whose result canonicalization has found elsewhere (an argument, a constant, a view of either, or
- * an op that does not write into the kernel's last argument) is erased, and what it is made of stands at its
- * calls. */
+/* A kernel whose result canonicalization has found elsewhere (an argument, a constant, a view of either) is
+ * erased, and what it is made of stands at its calls. */
 o3_status_t o3_fuse_dissolve(o3_arena_t *arena, MlirModule module) O3_MUST_USE;
 
 #endif

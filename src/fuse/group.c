@@ -462,11 +462,20 @@ static bool are_rows(const grower_t *self, const int *rows) {
   return true;
 }
 
+/* A sum's initial value has to be made in the kernel: the kernel's result takes its place. */
+static bool starts_inside(const grower_t *self, const o3_dep_node_t *node) {
+  MlirValue initial = mlirOperationGetOperand(node->op, node->generic->num_inputs);
+  const o3_dep_node_t *from = o3_dep_producer(self->groups->graph, initial);
+  return from && (from->kind == O3_DEP_FILL || from->kind == O3_DEP_EMPTY);
+}
+
 static bool joins_rows(grower_t *self, const o3_dep_node_t *node) {
   int *rows = self->rows[node->index];
   bool first = true;
   if (node->kind != O3_DEP_MAP && node->kind != O3_DEP_REDUCTION)
     return refuse(self, node, "it is neither elementwise nor a reduction");
+  if (node->kind == O3_DEP_REDUCTION && !starts_inside(self, node))
+    return refuse(self, node, "its sums start at what was there before");
   for (int i = 0; i < node->generic->num_operands; ++i) {
     const o3_dep_node_t *producer = inner_producer(self, node, i);
     int found[O3_IR_MAX_RANK];
@@ -594,7 +603,7 @@ static void read_seed_rows(grower_t *self, const o3_dep_node_t *seed) {
 
 static o3_status_t group_rows(grower_t *self, o3_dep_node_t *seed) {
   o3_dep_node_t *root;
-  if (!reduces_rows(seed)) return NULL;
+  if (!reduces_rows(seed) || !starts_inside(self, seed)) return NULL;
   read_seed_rows(self, seed);
   grow_forward(self, seed, "reduces a row", joins_rows);
   O3_TRY(choose_root(self, refuse_rows_root, &root));

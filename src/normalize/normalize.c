@@ -334,7 +334,6 @@ static o3_status_t declared_shape(o3_nz_t *nz, MlirOperation func, int index, co
   return NULL;
 }
 
-/* What stands for the input: its argument, or the value that the user says it has, which a guard checks. */
 /* Exactly, also as the number that scalars are made from. */
 static bool holds(MlirType element, int64_t value) {
   const int64_t exact = INT64_C(1) << 53;
@@ -342,6 +341,7 @@ static bool holds(MlirType element, int64_t value) {
   return value <= exact && (bits >= 63 || value >> bits == 0);
 }
 
+/* What stands for the input: its argument, or the value that the user says it has, which a guard checks. */
 static o3_status_t fix_value(o3_nz_t *nz, const char *name, MlirValue *value) {
   const o3_fact_t *fact = o3_nz_fact(nz, *value);
   const o3_value_override_t *given = NULL;

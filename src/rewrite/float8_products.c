@@ -155,9 +155,9 @@ static o3_status_t rewrite(o3_pass_env_t *env, MlirModule module, MlirOperation 
 
 static bool fits(MlirOperation op, factor_t *a, factor_t *b) {
   if (!o3_op_is(op, "o3.matmul") || !mlirAttributeIsNull(o3_op_attr(op, "acc"))) return false;
-  MlirValue y = mlirOperationGetResult(op, 0);
-  if (!o3_type_is_static(mlirValueGetType(y)) || !read_factor(mlirOperationGetOperand(op, 0), a) ||
-      !read_factor(mlirOperationGetOperand(op, 1), b))
+  MlirType type = mlirValueGetType(mlirOperationGetResult(op, 0));
+  if (!o3_type_is_static(type) || o3_type_bits(o3_type_element(type)) > 32 ||
+      !read_factor(mlirOperationGetOperand(op, 0), a) || !read_factor(mlirOperationGetOperand(op, 1), b))
     return false;
   return is_outside(a, a->transposed) && is_outside(b, !b->transposed);
 }

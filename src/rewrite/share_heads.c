@@ -11,6 +11,7 @@
  * Heads are split before they are transposed, and joined behind: products read through an order of
  * dimensions.
  */
+#include "base/check.h"
 #include "rewrite/passes.h"
 #include "rewrite/rewrite_ir.h"
 
@@ -83,7 +84,8 @@ static bool find_mixed(match_t *m) {
 static bool follow(MlirOperation softmax, match_t *m) {
   MlirType type = type_of(softmax);
   *m = (match_t){.softmax = softmax};
-  if (!o3_type_is_static(type) || o3_type_rank(type) != RANK || o3_op_int(softmax, "axis", -1) != RANK - 1)
+  if (!o3_type_is_static(type) || o3_type_rank(type) != RANK || o3_op_int(softmax, "axis", -1) != RANK - 1 ||
+      o3_op_bool(softmax, "log", false))
     return false;
   if (!find_mixed(m)) return false;
   MlirOperation op = softmax;
@@ -233,9 +235,10 @@ static MlirValue build_like(o3_builder_t *b, const match_t *m, MlirOperation op,
   enum { MAX_ATTRS = 4 };
   o3_attr_t attrs[MAX_ATTRS];
   int num_attrs = 0;
-  for (intptr_t i = 0; i < mlirOperationGetNumAttributes(op) && num_attrs < MAX_ATTRS; ++i) {
+  for (intptr_t i = 0; i < mlirOperationGetNumAttributes(op); ++i) {
     MlirNamedAttribute attr = mlirOperationGetAttribute(op, i);
     if (o3_str_equal(mlirIdentifierStr(attr.name), "o3.shape")) continue;
+    O3_ASSERT(num_attrs < MAX_ATTRS);
     attrs[num_attrs++] = (o3_attr_t){mlirIdentifierStr(attr.name).data, attr.attribute};
   }
   b->location = mlirOperationGetLocation(op);

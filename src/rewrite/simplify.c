@@ -2,8 +2,8 @@
  *
  * IRDL ops carry no traits, so upstream's canonicalize and CSE leave them alone; this is the same for ours.
  * Needs: a normalized module. Guarantees: no pure op without readers; within a block no two pure ops with the
- * same name, operands, attributes and result types; no o3.broadcast before an elementwise op of which another
- * operand has the result's shape; no o3.log of an o3.softmax.
+ * same name, operands, attributes and result types; no o3.broadcast of static size directly before an add,
+ * sub, mul, div or select of which another operand has the result's shape; no o3.log of an o3.softmax.
  *
  *     %a = "o3.exp"(%x)
  *     %b = "o3.exp"(%x)         =>   %a = "o3.exp"(%x)

@@ -321,9 +321,10 @@ o3_schedule_csr_t o3_schedule_csr(const o3_machine_t *machine, int64_t panel, in
 /* Of the operands of a task, a quarter of the first-level cache each; where sums go around them, a sixteenth,
  * as the window's lines are there, too. A run that takes several tasks takes as many for each core. */
 static int64_t choose_block(const o3_machine_t *machine, const o3_schedule_nest_t *nest) {
-  enum { OPERANDS = 4, WINDOW = 16, LINE = 64 };
+  enum { OPERANDS = 4, WINDOW = 16, LINE = 64, MOST = 1 << 20 };
   int64_t bytes = nest->bits < 8 ? 1 : nest->bits / 8, cores = machine->cores;
   int64_t most = machine->l1_bytes / (nest->is_reduced ? WINDOW : OPERANDS) / bytes / LINE * LINE;
+  most = most < LINE ? LINE : least(most, MOST);
   if (nest->inner < 0) return most;
   int64_t parts = divide_up(nest->inner, most);
   if (parts <= 1) return 0;
@@ -341,10 +342,10 @@ static int64_t choose_square(const o3_machine_t *machine, const o3_schedule_nest
 
 /* Of the other side of the square a line is enough: as many lines are read at a time, one for each turn.
  * Where all of them fall into one set of the first-level cache, no more than it holds. */
-static int64_t choose_lines(const o3_machine_t *machine, const o3_schedule_nest_t *nest, int64_t square) {
-  enum { LINE = 64, WAYS = 8 };
+static int64_t choose_lines(const o3_schedule_nest_t *nest, int64_t square) {
+  enum { LINE = 64, WAYS = 8, WAY_BYTES = 4096 }; /* x86-64: at least 8 ways, of a page each */
   int64_t bytes = nest->bits < 8 ? 1 : nest->bits / 8;
-  bool is_one_set = nest->jump && nest->jump % (machine->l1_bytes / WAYS) == 0;
+  bool is_one_set = nest->jump && nest->jump % WAY_BYTES == 0;
   return least(square, is_one_set ? WAYS : LINE / bytes);
 }
 
@@ -352,14 +353,15 @@ void o3_schedule_loops(const o3_machine_t *machine, const o3_schedule_nest_t *ne
                        o3_schedule_loops_t *schedule) {
   bool has_across = schedule->across >= 0;
   schedule->across_block = has_across ? choose_square(machine, nest) : 0;
-  schedule->block = has_across ? choose_lines(machine, nest, schedule->across_block)
+  schedule->block = has_across                            ? choose_lines(nest, schedule->across_block)
                     : nest->is_sum || schedule->inner < 0 ? 0
                                                           : choose_block(machine, nest);
 }
 
 /* ---- Rows ---- */
 
-/* Waking a thread costs as much as some thousand operations. */
+/* Operations worth giving to a thread that spins, 2 us of them or more: waking it takes 0.2, but its caches
+ * have the same part of what the kernel before has written, and are to have that of the next. */
 o3_schedule_rows_t o3_schedule_rows(int64_t work) {
   enum { LEAST_WORK = 8000 };
   return (o3_schedule_rows_t){.rows = divide_up(LEAST_WORK, work < 1 ? 1 : work)};

@@ -106,13 +106,14 @@ static const char *const GELU_ROWS[] = {
     ROWS(SUM, HALF "%b = math.erf %m : f32\n%c = arith.addf %b, %one : f32\n%f = arith.mulf %m, %half : f32\n"
                    "%e = arith.mulf %f, %c : f32\n")};
 
-/* Rows of a table, whose number |index| computes from %i and the column %c, and their sums. */
-#define TABLE_ROWS(index) \
-  MAPS "module {\nfunc.func @k(%t: memref<9x72xf16>, %n: memref<300xi64>, %d: memref<300xf32>) {\n" \
+/* Rows of a table, whose number |index| computes from %i of type |integer| and the column %c, and their sums
+ * after |value|, which has them as %h. */
+#define TABLE_ROWS(integer, index, value) \
+  MAPS "module {\nfunc.func @k(%t: memref<9x72xf16>, %n: memref<300x" integer ">, %d: memref<300xf32>) {\n" \
        "%s = memref.alloc() : memref<300x72xf32>\n" \
        "linalg.generic {indexing_maps = [#i, #ij], iterator_types = [\"parallel\", \"parallel\"]} ins(%n : " \
-       "memref<300xi64>) outs(%s : memref<300x72xf32>) {\n^bb0(%i: i64, %o: f32):\n%c = linalg.index 1 : index\n" index \
-       "%v = memref.load %t[%r, %c] : memref<9x72xf16>\n%f = arith.extf %v : f16 to f32\nlinalg.yield %f : f32\n}\n" \
+       "memref<300x" integer ">) outs(%s : memref<300x72xf32>) {\n^bb0(%i: " integer ", %o: f32):\n%c = linalg.index 1 : index\n" index \
+       "%v = memref.load %t[%r, %c] : memref<9x72xf16>\n%h = arith.extf %v : f16 to f32\n" value "linalg.yield %f : f32\n}\n" \
        FILL("#one", "\"parallel\"", "%d", "memref<300xf32>", "0.0") \
        "linalg.generic {indexing_maps = [#ij, #i], iterator_types = [\"parallel\", \"reduction\"]} ins(%s : " \
        "memref<300x72xf32>) outs(%d : memref<300xf32>) {\n^bb0(%l: f32, %o: f32):\n" \
@@ -120,9 +121,14 @@ static const char *const GELU_ROWS[] = {
 
 #define LAST "%e = arith.constant 8 : index\n"
 
-static const char OWN_ROWS[] =
-    TABLE_ROWS(LAST "%x = arith.index_cast %i : i64 to index\n%r = arith.minsi %x, %e : index\n");
-static const char ROWS_BY_COLUMN[] = TABLE_ROWS(LAST "%r = arith.minsi %c, %e : index\n");
+#define SAME "%f = arith.addf %h, %h : f32\n"
+
+static const char *const OWN_ROWS[] = {
+    TABLE_ROWS("i64", LAST "%x = arith.index_cast %i : i64 to index\n%r = arith.minsi %x, %e : index\n",
+               SAME),
+    TABLE_ROWS("i32", LAST "%x = arith.index_cast %i : i32 to index\n%r = arith.minsi %x, %e : index\n",
+               "%g = arith.sitofp %i : i32 to f32\n%f = arith.addf %g, %h : f32\n")};
+static const char ROWS_BY_COLUMN[] = TABLE_ROWS("i64", LAST "%r = arith.minsi %c, %e : index\n", SAME);
 
 typedef struct fixture {
   MlirContext context;
@@ -229,16 +235,19 @@ static void test_rows(void **state) {
   close_site(&f);
 }
 
+/* An integer may be an index and a number. */
 static void test_rows_of_tables(void **state) {
-  fixture_t f;
-  o3_gpu_kernel_t kernel;
   (void)state;
-  open_site(&f, OWN_ROWS);
-  assert_ok(o3_fast_kernel_make(&f.site, &kernel));
-  unit_assert_contains(kernel.name, "o3k_f32_rows_72x32__sm70_");
-  check_text(&f, &kernel);
-  o3_gpu_kernel_deinit(&kernel);
-  close_site(&f);
+  for (size_t i = 0; i < sizeof(OWN_ROWS) / sizeof(OWN_ROWS[0]); ++i) {
+    fixture_t f;
+    o3_gpu_kernel_t kernel;
+    open_site(&f, OWN_ROWS[i]);
+    assert_ok(o3_fast_kernel_make(&f.site, &kernel));
+    unit_assert_contains(kernel.name, "o3k_f32_rows_72x32__sm70_");
+    check_text(&f, &kernel);
+    o3_gpu_kernel_deinit(&kernel);
+    close_site(&f);
+  }
 }
 
 static void test_gelu_is_recognised(void **state) {

@@ -421,6 +421,10 @@ MlirValue o3_nest_step_value(const o3_nest_operand_t *operand, int dim, o3_build
 
 /* ---- The body ---- */
 
+bool o3_nest_reads(const o3_nest_t *nest, int operand) {
+  return !mlirOpOperandIsNull(mlirValueGetFirstUse(mlirBlockGetArgument(nest->body, operand)));
+}
+
 bool o3_nest_is_zero(const o3_nest_t *nest) {
   MlirOperation def = o3_value_def(mlirOperationGetOperand(mlirBlockGetTerminator(nest->body), 0));
   return !mlirOperationIsNull(def) && o3_op_is(def, "arith.constant") &&

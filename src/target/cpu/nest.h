@@ -80,6 +80,8 @@ MlirValue o3_nest_step_value(const o3_nest_operand_t *operand, int dim, o3_build
 bool o3_nest_walks_as_one(const o3_nest_operand_t *operand, int outer, int inner);
 /* Whether the operand's address depends on |dim|. */
 bool o3_nest_uses(const o3_nest_operand_t *operand, int dim);
+/* Whether the body reads the operand of this number. */
+bool o3_nest_reads(const o3_nest_t *nest, int operand);
 
 /* Whether the body yields zero, whatever it reads. */
 bool o3_nest_is_zero(const o3_nest_t *nest);

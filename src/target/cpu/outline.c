@@ -15,12 +15,10 @@
 
 #include "base/check.h"
 #include "base/map.h"
+#include "schedule/cpu_schedule.h"
 #include "target/cpu/cpu.h"
 #include "target/cpu/cpu_ir.h"
 
-/* Operations worth giving to a thread that spins, 2 us of them or more: waking it takes 0.2, but its caches
- * have the same part of what the kernel before has written, and are to have that of the next. */
-enum { GRAIN_WORK = 8000 };
 enum { MAX_CAPTURES = 256 };
 
 typedef struct outline {
@@ -273,7 +271,7 @@ static o3_status_t outline_loop(outline_t *self, MlirOperation op) {
   for (int i = 0; i < loop.num_dims; ++i)
     count = o3_build2(&b, "arith.muli", count, trips(&b, &loop, NULL, i));
   store_captures(self, &b, &loop, memory);
-  int64_t grain = o3_op_int(op, O3_CPU_GRAIN, work >= GRAIN_WORK ? 1 : (GRAIN_WORK + work - 1) / work);
+  int64_t grain = o3_op_int(op, O3_CPU_GRAIN, o3_schedule_rows(work).rows);
   MlirValue operands[5] = {o3_cpu_session(self->module), function_address(&b, name), memory,
                            o3_cpu_to_i64(&b, count), o3_build_int(&b, o3_cpu_i64_type(b.context), grain)};
   o3_cpu_call_runtime(&b, self->module, O3_CPU_RT_PARALLEL_FOR, 5, operands);

@@ -95,20 +95,6 @@ static bool read_parts(const o3_nest_t *nest, o3_sparse_form_t *form) {
   return outputs > 0 && form->num_parts > 0;
 }
 
-/* A slice of a tensor will be a view of its buffer: what is outermost of the sizes cut is all that stays as
- * it was. */
-static void read_slice(o3_nest_operand_t *x) {
-  MlirOperation slice = o3_value_def(x->value);
-  if (mlirOperationIsNull(slice) || !o3_op_is(slice, "tensor.extract_slice")) return;
-  MlirType source = mlirValueGetType(mlirOperationGetOperand(slice, 0));
-  bool whole = o3_type_rank(source) == x->num_terms;
-  x->is_contiguous = false;
-  for (int r = x->num_terms - 1; r >= 0; --r) {
-    if (!whole) x->strides[r] = -1;
-    whole &= x->sizes[r] >= 0 && o3_type_dim(source, r) == x->sizes[r];
-  }
-}
-
 bool o3_sparse_match(MlirOperation op, o3_nest_t *nest, o3_sparse_form_t *form) {
   reader_t reader = {0};
   if (!read_form(op, form) || !o3_nest_read_any(op, nest) || nest->num_operands != 1) return false;
@@ -127,7 +113,6 @@ bool o3_sparse_match(MlirOperation op, o3_nest_t *nest, o3_sparse_form_t *form) 
     if (!o3_nest_read_operand(reader.found[i], map, &nest->operands[i])) return false;
   }
   if (!read_parts(nest, form)) return false;
-  read_slice(&nest->operands[O3_SPARSE_X]);
   /* How many iterations there are is the result's to tell: X may be larger. */
   o3_nest_operand_t *x = &nest->operands[O3_SPARSE_X];
   for (int r = 0; r < x->num_terms; ++r) x->all_exprs[r] = mlirAffineConstantExprGet(context, 0);

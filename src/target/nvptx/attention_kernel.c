@@ -399,7 +399,7 @@ static void loop_steps(writer_t *w, const consumer_t *c, int first, state_t *s, 
   o3_kernel_text_t *t = w->t;
   o3_kt_carried_t carried[MAX_CARRIED];
   int *values[MAX_CARRIED], next[MAX_CARRIED], num_scores = w->s->columns / 2;
-  int scores = o3_attention_struct(t, num_scores, s->scores), one = o3_kt_i32(t, 1);
+  int scores = o3_kt_struct(t, num_scores, s->scores), one = o3_kt_i32(t, 1);
   const char *types[MAX_CARRIED];
   char text[2][20];
   int count = list_state(w, &scores, s, r, values, types, text);
@@ -408,7 +408,7 @@ static void loop_steps(writer_t *w, const consumer_t *c, int first, state_t *s, 
   for (int i = 0; i < count; ++i) *values[i] = carried[i].value;
   o3_attention_members(t, num_scores, scores, s->scores);
   next_step(w, c, first, step, s, r);
-  scores = o3_attention_struct(t, num_scores, s->scores);
+  scores = o3_kt_struct(t, num_scores, s->scores);
   for (int i = 0; i < count; ++i) next[i] = *values[i];
   o3_kt_end_for(t, count, carried, next);
   for (int i = 0; i < count; ++i) *values[i] = carried[i].result;

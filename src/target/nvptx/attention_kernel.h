@@ -1,8 +1,8 @@
 /* Attention on warpgroups (sm_90a): O = softmax(scale Q K^T + mask) V, f16 or bf16, sums and softmax in f32,
  * without the matrix of scores in memory (FlashAttention: Dao et al. 2022, Shah et al. 2024).
  *
- *     Q, O [batch, heads, rows, width]    K, V [batch, kv_heads, columns, width], V and O as wide as values
- * are
+ *     Q [batch, heads, rows, width]        K [batch, kv_heads, columns, width]
+ *     O [batch, heads, rows, value_width]  V [batch, kv_heads, columns, value_width]
  *
  * in any order of the outer dimensions: each has strides. Buffers: 0 Q, 1 K, 2 V, then the mask, if there is
  * one, O last.

@@ -311,7 +311,7 @@ static void step(writer_t *w, int turn, bool cuts, walk_t *walk) {
     o3_attention_members(t, count, walk->output[g], sums[g]);
   }
   multiply_values(w, v_of_stage(w, stage), walk, sums);
-  for (int g = 0; g < groups; ++g) walk->output[g] = o3_attention_struct(t, count, sums[g]);
+  for (int g = 0; g < groups; ++g) walk->output[g] = o3_kt_struct(t, count, sums[g]);
 }
 
 /* ---- The walk ---- */

@@ -325,24 +325,17 @@ void o3_attention_members(o3_kernel_text_t *t, int count, int sums, int *values)
   for (int i = 0; i < count; ++i) values[i] = o3_kt_member(t, count, sums, i);
 }
 
-int o3_attention_struct(o3_kernel_text_t *t, int count, const int *values) {
-  int sums = o3_kt_value(t, "llvm.mlir.undef : !sums%d", count);
-  for (int i = 0; i < count; ++i)
-    sums = o3_kt_value(t, "llvm.insertvalue %%v%d, %%v%d[%d] : !sums%d", values[i], sums, i, count);
-  return sums;
-}
-
 int o3_attention_zeros(o3_kernel_text_t *t, int count) {
   int values[O3_ATTENTION_MAX_SCORES], zero = number(t, 0);
   for (int i = 0; i < count; ++i) values[i] = zero;
-  return o3_attention_struct(t, count, values);
+  return o3_kt_struct(t, count, values);
 }
 
 static int rescaled(writer_t *w, int count, int output, const int rescale[2]) {
   int values[O3_ATTENTION_MAX_SCORES];
   o3_attention_members(w->t, count, output, values);
   for (int i = 0; i < count; ++i) values[i] = binary(w->t, "mulf", values[i], rescale[i % 4 / 2]);
-  return o3_attention_struct(w->t, count, values);
+  return o3_kt_struct(w->t, count, values);
 }
 
 int o3_attention_rescale(writer_t *w, int count, int output, const state_t *s) {

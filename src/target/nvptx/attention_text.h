@@ -58,9 +58,8 @@ int o3_attention_moved(o3_attention_writer_t *w, const o3_attention_consumer_t *
 /* |count| sums of a row's products with V, as a !sums<count>: relative to the new reference. */
 int o3_attention_rescale(o3_attention_writer_t *w, int count, int output, const o3_attention_state_t *s);
 
-/* The members of such a struct, one of values, one of zeros. */
+/* The members of such a struct, and one of zeros. */
 void o3_attention_members(o3_kernel_text_t *t, int count, int sums, int *values);
-int o3_attention_struct(o3_kernel_text_t *t, int count, const int *values);
 int o3_attention_zeros(o3_kernel_text_t *t, int count);
 
 /* Two f32 as halves, the first in the lower bits. */

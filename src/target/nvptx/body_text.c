@@ -215,8 +215,7 @@ static const char *refuse_outside(const o3_nest_t *nest, MlirOperation op) {
   return NULL;
 }
 
-/* The number of |op| among the bound ones, or -1. */
-static int bound_number(const o3_body_bound_t *bound, MlirOperation op) {
+int o3_body_bound_number(const o3_body_bound_t *bound, MlirOperation op) {
   for (int i = 0; bound && i < bound->count; ++i) {
     if (mlirOperationEqual(bound->ops[i], op)) return i;
   }
@@ -226,7 +225,7 @@ static int bound_number(const o3_body_bound_t *bound, MlirOperation op) {
 static bool reads_bound(const o3_body_bound_t *bound, MlirOperation op) {
   for (intptr_t i = 0; i < mlirOperationGetNumOperands(op); ++i) {
     MlirOperation def = o3_value_def(mlirOperationGetOperand(op, i));
-    int number = mlirOperationIsNull(def) ? -1 : bound_number(bound, def);
+    int number = mlirOperationIsNull(def) ? -1 : o3_body_bound_number(bound, def);
     if (number >= 0 && !bound->given[number]) return true;
   }
   return false;
@@ -247,7 +246,7 @@ static const char *refuse_op(const o3_nest_t *nest, MlirOperation op, bool half)
 const char *o3_body_refuse(const o3_nest_t *nest, bool half, const o3_body_bound_t *bound) {
   MlirOperation op = mlirBlockGetFirstOperation(nest->body), end = mlirBlockGetTerminator(nest->body);
   for (; !mlirOperationEqual(op, end); op = mlirOperationGetNextInBlock(op)) {
-    if (bound_number(bound, op) >= 0) continue;
+    if (o3_body_bound_number(bound, op) >= 0) continue;
     const char *why = reads_bound(bound, op) ? "its body computes with indices" : refuse_op(nest, op, half);
     if (why) return why;
   }
@@ -391,7 +390,7 @@ static o3_status_t write_body(scope_t *s, const o3_nest_t *nest, const int *argu
     O3_TRY(put(s, mlirBlockGetArgument(nest->body, i), arguments[i]));
   MlirOperation op = mlirBlockGetFirstOperation(nest->body), end = mlirBlockGetTerminator(nest->body);
   for (; !mlirOperationEqual(op, end); op = mlirOperationGetNextInBlock(op)) {
-    int number = bound_number(bound, op);
+    int number = o3_body_bound_number(bound, op);
     if (number < 0) O3_TRY(write_op(s, op));
     if (number >= 0 && bound->given[number]) O3_TRY(put(s, mlirOperationGetResult(op, 0), given[number]));
   }

@@ -20,6 +20,9 @@ typedef struct o3_body_bound {
   bool given[O3_BODY_MAX_BOUND]; /* the body's other ops may use the result, which the caller has */
 } o3_body_bound_t;
 
+/* The number of |op| among the bound ones, or -1; |bound|: NULL for none. */
+int o3_body_bound_number(const o3_body_bound_t *bound, MlirOperation op);
+
 /* Why the body cannot be written, a static text; NULL when it can. |half|: its results are in half precision.
  * |bound|: NULL for none. */
 const char *o3_body_refuse(const o3_nest_t *nest, bool half, const o3_body_bound_t *bound);

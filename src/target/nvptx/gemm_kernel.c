@@ -314,14 +314,6 @@ static int products(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, int turn[2
   return state[2].result;
 }
 
-/* A struct of |values|. */
-static int gather_values(o3_kernel_text_t *t, int count, const int *values) {
-  int sums = o3_kt_value(t, "llvm.mlir.undef : !sums%d", count);
-  for (int i = 0; i < count; ++i)
-    sums = o3_kt_value(t, "llvm.insertvalue %%v%d, %%v%d[%d] : !sums%d", values[i], sums, i, count);
-  return sums;
-}
-
 /* Part |part| of a step's columns alone: the sums of its stage, complete. */
 static int multiply_part(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, int stage, int part) {
   o3_kernel_text_t *t = w->t;
@@ -358,7 +350,7 @@ static void promoted_products(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, 
   o3_kt_end_for(t, count + 2, carried, next);
   for (int i = 0; i < count; ++i) values[i] = carried[i].result;
   for (int i = 0; i < 2; ++i) turn[i] = carried[count + i].result;
-  sums[0] = gather_values(t, count, values);
+  sums[0] = o3_kt_struct(t, count, values);
 }
 
 static void finish(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, int last_stage,

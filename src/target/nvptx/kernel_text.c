@@ -230,6 +230,13 @@ int o3_kt_member(o3_kernel_text_t *t, int count, int sums, int index) {
   return o3_kt_value(t, "llvm.extractvalue %%v%d[%d] : !sums%d", sums, index, count);
 }
 
+int o3_kt_struct(o3_kernel_text_t *t, int count, const int *values) {
+  int sums = o3_kt_value(t, "llvm.mlir.undef : !sums%d", count);
+  for (int i = 0; i < count; ++i)
+    sums = o3_kt_value(t, "llvm.insertvalue %%v%d, %%v%d[%d] : !sums%d", values[i], sums, i, count);
+  return sums;
+}
+
 /* The values of a struct's members: the number of the first; the others follow. */
 static int extract_all(o3_kernel_text_t *t, int count, int sums) {
   int first = t->next;

@@ -126,6 +126,8 @@ typedef struct o3_wgmma_finish {
 int o3_kt_wgmma_finish(o3_kernel_text_t *t, const o3_wgmma_finish_t *finish, int sums);
 /* The member |index| of a struct of |count| f32. */
 int o3_kt_member(o3_kernel_text_t *t, int count, int sums, int index);
+/* Such a struct of |values|. */
+int o3_kt_struct(o3_kernel_text_t *t, int count, const int *values);
 
 /* The module's start: shared memory (@o3_shared), and types: !sums<n> is a struct of n f32, n = 4, 8, ...
  * 128. */

@@ -75,7 +75,8 @@ static bool yields_f16(const o3_nest_t *nest) {
   return true;
 }
 
-/* Rounding to f16 takes 2^-11 of a value; these err by 2^-21. */
+/* Rounding to f16 takes 2^-11 of a value; these err by 2^-21, of bodies without jumps and differences, which
+ * would show it. */
 static o3_status_t use_fast(MlirOperation op, void *context) {
   (void)context;
   if (!mlirOperationGetNumResults(op)) return NULL;
@@ -98,17 +99,20 @@ static o3_status_t use_fast(MlirOperation op, void *context) {
   return NULL;
 }
 
-/* Positions are numbers too, and have to be exact. */
-static o3_status_t find_index(MlirOperation op, void *found) {
-  if (o3_op_is(op, "linalg.index")) *(bool *)found = true;
+/* Positions are numbers too, and have to be exact; a jump or a difference makes an error larger. */
+static o3_status_t find_exact(MlirOperation op, void *found) {
+  static const char *const NAMES[] = {"linalg.index",   "math.floor", "math.ceil",    "math.round",
+                                      "math.roundeven", "math.trunc", "arith.fptosi", "arith.fptoui",
+                                      "arith.remf",     "arith.cmpf", "arith.subf"};
+  for (size_t i = 0; i < sizeof(NAMES) / sizeof(NAMES[0]); ++i) *(bool *)found |= o3_op_is(op, NAMES[i]);
   return NULL;
 }
 
 o3_status_t o3_lanes_relax(const o3_nest_t *nest) {
-  bool knows_place = false;
+  bool is_exact = false;
   O3_TRY(o3_walk(nest->op, o3_loops_relax, (void *)(uintptr_t)nest));
-  O3_TRY(o3_walk(nest->op, find_index, &knows_place));
-  return yields_f16(nest) && !knows_place ? o3_walk(nest->op, use_fast, NULL) : NULL;
+  O3_TRY(o3_walk(nest->op, find_exact, &is_exact));
+  return yields_f16(nest) && !is_exact ? o3_walk(nest->op, use_fast, NULL) : NULL;
 }
 
 /* ---- Which loads are scattered ---- */
@@ -196,8 +200,8 @@ static bool same_operand(const clones_t *self, int group, MlirValue operand) {
 }
 
 /* Whether the first |count| operands are the same for the group. */
-static bool is_uniform(const clones_t *self, int group, MlirOperation op, int from, int count) {
-  for (int i = from; i < from + count; ++i) {
+static bool is_uniform(const clones_t *self, int group, MlirOperation op, int count) {
+  for (int i = 0; i < count; ++i) {
     if (!same_operand(self, group, mlirOperationGetOperand(op, i))) return false;
   }
   return true;
@@ -219,7 +223,7 @@ static bool is_vector_load(const clones_t *self, int group, MlirOperation op) {
   if (!o3_op_is(op, "memref.load") || last < 1 ||
       !is_index(mlirOperationGetOperand(op, last), self->lanes->dim))
     return false;
-  return is_uniform(self, group, op, 0, last) &&
+  return is_uniform(self, group, op, last) &&
          o3_lanes_are_aligned(mlirValueGetType(mlirOperationGetOperand(op, 0)), self->lanes->vector);
 }
 
@@ -238,7 +242,7 @@ static o3_status_t load_vector(clones_t *self, int group, MlirOperation op) {
 static o3_status_t clone_group(clones_t *self, int group, MlirOperation op) {
   int operands = (int)mlirOperationGetNumOperands(op), vector = self->lanes->vector;
   bool plain = !mlirOperationGetNumRegions(op) && !o3_op_is(op, "linalg.index");
-  if (vector > 1 && plain && is_uniform(self, group, op, 0, operands)) return clone_once(self, group, op);
+  if (vector > 1 && plain && is_uniform(self, group, op, operands)) return clone_once(self, group, op);
   if (vector > 1 && is_vector_load(self, group, op)) return load_vector(self, group, op);
   for (int l = 0; l < vector; ++l) O3_TRY(o3_nest_clone_op(&self->each[group + l], self->b, op));
   return NULL;

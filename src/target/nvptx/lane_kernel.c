@@ -42,10 +42,6 @@ static bool is_still(const o3_nest_operand_t *operand, int dim) {
   return !operand->is_memref || !o3_nest_uses(operand, dim);
 }
 
-static bool is_read(const o3_nest_t *nest, int operand) {
-  return !mlirOpOperandIsNull(mlirValueGetFirstUse(mlirBlockGetArgument(nest->body, operand)));
-}
-
 /* What an op reads of the result it reads where it writes. */
 static bool reads_in_place(const o3_nest_t *nest, int input) {
   const o3_nest_operand_t *from = &nest->operands[input], *to = result_of(nest);
@@ -64,7 +60,7 @@ static const char *check_op(const o3_lane_ops_t *ops, int op) {
     if (nest->reduction[d] && o3_nest_uses(result_of(nest), d)) return "a result moves along a sum";
   }
   for (int k = 0; k < nest->num_inputs; ++k) {
-    if (is_read(nest, k) && !reads_in_place(nest, k)) return "it moves elements of its result";
+    if (o3_nest_reads(nest, k) && !reads_in_place(nest, k)) return "it moves elements of its result";
   }
   return NULL;
 }
@@ -76,7 +72,7 @@ static int narrowest(const o3_lane_ops_t *ops) {
     const o3_nest_t *nest = &ops->nests[i];
     for (int k = 0; k < nest->num_operands; ++k) {
       const o3_nest_operand_t *operand = &nest->operands[k];
-      bool read = k == nest->num_inputs || is_read(nest, k);
+      bool read = k == nest->num_inputs || o3_nest_reads(nest, k);
       if (!read || is_still(operand, last_dim(ops, i))) continue;
       int own = o3_type_bits(o3_type_element(mlirValueGetType(operand->value)));
       if (own < bits) bits = own;
@@ -91,7 +87,7 @@ static bool is_close(const o3_nest_operand_t *operand, int dim, int count) {
   int64_t step;
   int bits = o3_type_bits(o3_type_element(mlirValueGetType(operand->value)));
   return o3_nest_step(operand, dim, &step) && step > 0 && step <= CLOSE_BYTES &&
-         step * count * bits <= 8 * CLOSE_BYTES;
+         (step * count == 1 || step * count * bits <= 8 * CLOSE_BYTES);
 }
 
 static o3_status_t op_suits(const o3_lane_ops_t *ops, int op, int count, bool *suits) {
@@ -102,7 +98,7 @@ static o3_status_t op_suits(const o3_lane_ops_t *ops, int op, int count, bool *s
   *suits = is_vector(nest, result_of(nest), dim, count) && !(scattered && count > CLOSE_BYTES / 2);
   for (int k = 0; k < nest->num_inputs && *suits; ++k) {
     const o3_nest_operand_t *operand = &nest->operands[k];
-    if (!is_read(nest, k) || is_still(operand, dim)) continue;
+    if (!o3_nest_reads(nest, k) || is_still(operand, dim)) continue;
     *suits = is_vector(nest, operand, dim, count) || is_close(operand, dim, count);
   }
   return NULL;
@@ -126,7 +122,7 @@ static int shared_sum(const o3_lane_ops_t *ops, int *op) {
     if (sum >= 0 || !o3_combiner_fits(nest, &combiner)) return -1;
     for (int k = 0; k < nest->num_inputs; ++k) {
       const o3_nest_operand_t *operand = &nest->operands[k];
-      if (!is_read(nest, k) || !operand->is_memref) continue;
+      if (!o3_nest_reads(nest, k) || !operand->is_memref) continue;
       if (!o3_nest_step(operand, innermost, &step) || step == 1 || !is_close(operand, last_dim(ops, i), 1))
         return -1;
     }
@@ -194,7 +190,7 @@ typedef struct lane_code {
   const o3_lane_plan_t *plan;
   int count;
   int op;
-  MlirValue total, linear[O3_LANES_MOST];          /* vectors of the result; that of each group */
+  MlirValue linear[O3_LANES_MOST];                 /* the vector of each group */
   MlirValue places[O3_LANES_MOST][O3_IR_MAX_RANK]; /* by the numbers of places */
   MlirValue ivs[O3_LANES_MOST][O3_IR_MAX_RANK];    /* of the op's dims */
   MlirValue results[O3_LANES_MOST];                /* null before the first op */
@@ -234,8 +230,12 @@ static void find_places(lane_code_t *c, o3_builder_t *b, const o3_flat_dims_t *p
 
 /* ---- Ops ---- */
 
+static void set_sum(lane_code_t *c, int dim, MlirValue at) {
+  for (int l = 0; l < c->count; ++l) c->ivs[l][dim] = at;
+}
+
 /* Places for the op's dims. Merged dims have none and nothing asks for them. */
-static void enter_op(lane_code_t *c, int op) {
+static void enter_op(lane_code_t *c, o3_builder_t *b, int op) {
   const o3_nest_t *nest = &c->ops->nests[op];
   bool placed[O3_IR_MAX_RANK] = {false};
   c->op = op;
@@ -250,7 +250,12 @@ static void enter_op(lane_code_t *c, int op) {
   }
   c->num_sums = 0;
   for (int d = 0; d < nest->num_dims; ++d) {
-    if (nest->merged_into[d] < 0 && !placed[d]) c->sums[c->num_sums++] = d;
+    if (nest->merged_into[d] >= 0 || placed[d]) continue;
+    if (nest->sizes[d] == 1) {
+      set_sum(c, d, o3_build_index(b, 0));
+    } else {
+      c->sums[c->num_sums++] = d;
+    }
   }
   c->terms[c->num_sums] = 1;
   for (int i = c->num_sums - 1; i >= 0; --i) {
@@ -288,8 +293,8 @@ static o3_status_t build_term(lane_code_t *c, o3_builder_t *b) {
   for (int k = 0; k < nest->num_operands; ++k) {
     bool own = mlirValueEqual(nest->operands[k].value, result_of(nest)->value);
     for (int l = 0; l < c->count; ++l)
-      arguments[k][l] = own && is_read(nest, k) ? c->results[l] : (MlirValue){0};
-    if (is_read(nest, k) && mlirValueIsNull(arguments[k][0])) load_operand(c, b, k, arguments[k]);
+      arguments[k][l] = own && o3_nest_reads(nest, k) ? c->results[l] : (MlirValue){0};
+    if (o3_nest_reads(nest, k) && mlirValueIsNull(arguments[k][0])) load_operand(c, b, k, arguments[k]);
   }
   o3_lanes_t lanes = {.nest = nest,
                       .count = c->count,
@@ -297,10 +302,6 @@ static o3_status_t build_term(lane_code_t *c, o3_builder_t *b) {
                       .dim = last_dim(c->ops, c->op),
                       .ivs = c->ivs};
   return o3_lanes_clone(&lanes, b, arguments, c->results);
-}
-
-static void set_sum(lane_code_t *c, int dim, MlirValue at) {
-  for (int l = 0; l < c->count; ++l) c->ivs[l][dim] = at;
 }
 
 typedef struct sum_loop {
@@ -421,7 +422,7 @@ static o3_status_t build_shared_sums(lane_code_t *c, o3_builder_t *b) {
 static o3_status_t build_op(lane_code_t *c, o3_builder_t *b, int op) {
   const o3_nest_t *nest = &c->ops->nests[op];
   O3_TRY(o3_lanes_relax(nest));
-  enter_op(c, op);
+  enter_op(c, b, op);
   /* Sums start at what is there. */
   if (c->num_sums && mlirValueIsNull(c->results[0])) load_operand(c, b, nest->num_inputs, c->results);
   return c->num_sums && c->plan->parts > 1 ? build_shared_sums(c, b) : build_sums(c, b, 0);

@@ -22,13 +22,6 @@ static bool is_column(MlirValue value, int column) {
 
 /* ---- Finding ---- */
 
-static bool is_bound(const o3_body_bound_t *bound, MlirOperation op) {
-  for (int i = 0; i < bound->count; ++i) {
-    if (mlirOperationEqual(bound->ops[i], op)) return true;
-  }
-  return false;
-}
-
 static bool reads(MlirOperation user, MlirOperation def) {
   for (intptr_t i = 0; i < mlirOperationGetNumOperands(user); ++i) {
     MlirOperation from = o3_value_def(mlirOperationGetOperand(user, i));
@@ -80,7 +73,7 @@ static const char *collect(const o3_nest_t *nest, int column, o3_row_gathers_t *
 static bool is_row_index(const o3_row_gathers_t *g, MlirValue value) {
   MlirOperation def = o3_value_def(value);
   return mlirOperationIsNull(def) ||
-         (o3_op_is(def, "arith.constant") || (is_bound(&g->bound, def) && is_index_op(def)));
+         (o3_op_is(def, "arith.constant") || (o3_body_bound_number(&g->bound, def) >= 0 && is_index_op(def)));
 }
 
 /* Columns are no part of an index, and the loads' results are elements. */
@@ -125,9 +118,7 @@ static int number_of(indices_t *it, MlirValue value) {
   if (mlirOperationIsNull(def)) return it->arguments[mlirBlockArgumentGetArgNumber(value)];
   if (o3_op_is(def, "arith.constant"))
     return o3_kt_value(it->t, "arith.constant %lld : i64", (long long)o3_op_int(def, "value", 0));
-  int i = 0;
-  while (!mlirOperationEqual(it->gathers->bound.ops[i], def)) ++i;
-  return it->numbers[i];
+  return it->numbers[o3_body_bound_number(&it->gathers->bound, def)];
 }
 
 static int write_op(indices_t *it, MlirOperation op) {

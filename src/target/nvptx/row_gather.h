@@ -5,7 +5,8 @@
 
 #include "target/nvptx/body_text.h"
 
-/* Of an op: what its body reads of tables, and the ops that compute the indices, in their order. */
+/* Of an op: what its body reads of tables, and the ops that compute the indices, from the last to the first.
+ */
 enum { O3_ROW_MAX_GATHERS = 4 };
 typedef struct o3_row_gathers {
   int count;

@@ -58,6 +58,10 @@ static void write_function(writer_t *w, int index) {
     o3_strbuf_printf(&t->out, "%s%%v%d: %s", i ? ", " : "", arguments[i], types[i]);
   }
   o3_kt_line(t, ") -> %s attributes {always_inline} {", type_of(out));
+  for (int i = 0; i < op->num_operands; ++i) /* ops that compute no index see an integer as it is */
+    if (op->operands[i].value == O3_ROW_INDEX &&
+        o3_type_bits(o3_type_element(mlirValueGetType(op->nest->operands[i].value))) == 32)
+      arguments[i] = o3_kt_value(t, "arith.trunci %%v%d : i64 to i32", arguments[i]);
   for (int i = 0, load = 0; i < op->gathers.bound.count; ++i)
     given[i] = op->gathers.bound.given[i] ? arguments[op->num_operands + load++] : -1;
   if (!w->status) w->status = o3_body_write(t, op->nest, arguments, &op->gathers.bound, given, &result);

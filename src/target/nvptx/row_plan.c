@@ -98,11 +98,7 @@ bool o3_row_differs(const o3_row_plan_t *p, const o3_row_operand_t *operand) {
   return false;
 }
 
-static bool is_used(const o3_nest_t *nest, int operand) {
-  return !mlirOpOperandIsNull(mlirValueGetFirstUse(mlirBlockGetArgument(nest->body, operand)));
-}
-
-/* Integers of an op that reads tables: the body makes nothing but indices of them, which see. */
+/* Integers of an op that reads tables, from which it computes indices. */
 static const char *read_index(const o3_kernel_site_t *site, const o3_row_plan_t *p,
                               const o3_nest_operand_t *from, const o3_nest_t *nest,
                               o3_row_operand_t *operand) {
@@ -127,7 +123,7 @@ static const char *read_operand(const o3_kernel_site_t *site, o3_row_plan_t *p, 
   if (!why) why = read_steps(p, op->nest, from, operand);
   if (why) return why;
   const o3_row_value_t *value = &p->values[operand->value];
-  operand->used = is_used(op->nest, index);
+  operand->used = o3_nest_reads(op->nest, index);
   if (!operand->used) return NULL;
   if (!value->written) return value->argument < 0 ? "it reads what nothing wrote" : NULL;
   bool same = memcmp(value->steps, operand->steps, sizeof(value->steps)) == 0;

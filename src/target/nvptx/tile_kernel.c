@@ -17,10 +17,6 @@ static int bytes_of(const o3_nest_operand_t *operand) {
   return bits % 8 ? 0 : bits / 8;
 }
 
-static bool is_read(const o3_nest_t *nest, int operand) {
-  return !mlirOpOperandIsNull(mlirValueGetFirstUse(mlirBlockGetArgument(nest->body, operand)));
-}
-
 /* The dim along which the operand's neighbours lie; -1 when there is none. */
 static int fastest_dim(const o3_nest_t *nest, const o3_nest_operand_t *operand) {
   int64_t step;
@@ -59,9 +55,10 @@ const char *o3_tile_plan(const o3_nest_t *nest, o3_tile_plan_t *plan) {
   if (why) return why;
   const o3_nest_operand_t *out = &nest->operands[nest->num_inputs];
   *plan = (o3_tile_plan_t){.operand = -1, .across = fastest_dim(nest, out)};
-  if (plan->across < 0 || is_read(nest, nest->num_inputs)) return "its result is not walked along a dim";
+  if (plan->across < 0 || o3_nest_reads(nest, nest->num_inputs))
+    return "its result is not walked along a dim";
   for (int k = 0; k < nest->num_inputs; ++k) {
-    int along = is_read(nest, k) ? fastest_dim(nest, &nest->operands[k]) : plan->across;
+    int along = o3_nest_reads(nest, k) ? fastest_dim(nest, &nest->operands[k]) : plan->across;
     if (along < 0 || along == plan->across || !o3_nest_uses(&nest->operands[k], plan->across)) continue;
     if (plan->operand >= 0) return "two operands are crossed";
     plan->operand = k;
@@ -208,11 +205,12 @@ static o3_status_t compute_column(o3_builder_t *b, void *context, MlirValue *yie
   for (int k = 0; k < nest->num_inputs; ++k) {
     if (k == t->plan->operand) {
       for (int l = 0; l < vector; ++l) arguments[k][l] = it->crossed[l];
-    } else if (is_read(nest, k)) {
+    } else if (o3_nest_reads(nest, k)) {
       load_other(it, k, arguments[k]);
     }
   }
-  o3_lanes_t lanes = {.nest = nest, .count = vector, .vector = vector, .dim = across, .ivs = it->ivs};
+  int together = t->plan->stores_vectors ? vector : 1;
+  o3_lanes_t lanes = {.nest = nest, .count = vector, .vector = together, .dim = across, .ivs = it->ivs};
   o3_status_t status = o3_lanes_clone(&lanes, b, arguments, it->results);
   *t->b = outside;
   return status;

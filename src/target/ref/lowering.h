@@ -126,15 +126,15 @@ o3_number_kind_t o3_number_kind(MlirType old_element);
 /* Converts one scalar: |from| and |to| are old types (ui8 ...). Floats to integers towards zero, saturating
  * as the range demands; to i1 is != 0. */
 MlirValue o3_lw_convert(o3_builder_t *builder, MlirValue x, MlirType from, MlirType to);
+/* The same, but what is beyond the largest number of an 8-bit float becomes infinity, or NaN where the format
+ * has none, instead of that number. */
+MlirValue o3_lw_convert_beyond(o3_builder_t *builder, MlirValue x, MlirType from, MlirType to);
+
 /* On a contraction of f32 whose factors may be rounded to tf32. */
 #define O3_LW_TF32 "o3.tf32"
 
 /* On the op that ends a conversion of an 8-bit float to f32: its type. */
 #define O3_LW_FLOAT8 "o3.float8"
-
-/* The same, but what is beyond the largest number of an 8-bit float becomes infinity, or NaN where the format
- * has none, instead of that number. */
-MlirValue o3_lw_convert_beyond(o3_builder_t *builder, MlirValue x, MlirType from, MlirType to);
 
 /* |node| name of the op for messages, arena memory. */
 const char *o3_lw_who(o3_lw_t *lw, MlirOperation op);

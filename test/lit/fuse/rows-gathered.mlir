@@ -12,6 +12,7 @@
 
 #row = affine_map<(i, j) -> (i)>
 #id = affine_map<(i, j) -> (i, j)>
+#vector = affine_map<(i) -> (i)>
 func.func @main(%x: tensor<2x?x33xf32>) -> tensor<2xf32> {
   %one = arith.constant 1 : index
   %at = arith.constant 13 : index
@@ -26,7 +27,10 @@ func.func @main(%x: tensor<2x?x33xf32>) -> tensor<2xf32> {
     linalg.yield %v : f32
   } -> tensor<2x?xf32>
   %es = tensor.empty() : tensor<2xf32>
-  %f = linalg.fill ins(%zero : f32) outs(%es : tensor<2xf32>) -> tensor<2xf32>
+  %f = linalg.generic {indexing_maps = [#vector], iterator_types = ["parallel"]} outs(%es : tensor<2xf32>) {
+  ^bb0(%o: f32):
+    linalg.yield %zero : f32
+  } -> tensor<2xf32>
   %s = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]} ins(%g : tensor<2x?xf32>) outs(%f : tensor<2xf32>) {
   ^bb0(%l: f32, %o: f32):
     %t = arith.addf %o, %l : f32

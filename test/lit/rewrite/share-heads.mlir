@@ -1,6 +1,8 @@
 // RUN: o3c --model %s --target hopper --precision fp16 -O2 --emit rewrite -o - 2>/dev/null | FileCheck %s
 // RUN: o3c --model %s --target hopper --precision fp16 -O2 --emit fuse --explain -o %t.mlir 2>&1 | FileCheck %s --check-prefix=KERNELS
 // RUN: o3c --model %s -O2 --emit rewrite -o - | FileCheck %s --check-prefix=CPU
+// RUN: sed 's/{axis = 3 : i64}/{axis = 3 : i64, log = true}/' %s > %t.log.mlir
+// RUN: o3c --model %t.log.mlir --target hopper --precision fp16 -O2 --emit rewrite -o - 2>/dev/null | FileCheck %s --check-prefix=LOG
 // Keys and values of two heads are repeated for six: instead, the products have a loop of heads and one of their
 // members. Heads are split before and joined behind their transposes, which the kernel reads and writes through. A mask
 // is not repeated for any target.
@@ -13,6 +15,9 @@
 // CHECK: "o3.matmul"({{.*}}) : (tensor<2x2x3x20x30xf16>, tensor<2x2x1x30x64xf16>) -> tensor<2x2x3x20x64xf16>
 // CHECK: "o3.transpose"({{.*}}) {perm = array<i64: 0, 3, 1, 2, 4>}
 // CHECK: "o3.reshape"({{.*}}) : (tensor<2x20x2x3x64xf16>) -> tensor<2x20x6x64xf16>
+//
+// A logarithm of a softmax is none.
+// LOG: "o3.softmax"({{.*}}) {{.*}}log = true{{.*}} : (tensor<2x6x20x30xf32>)
 //
 // KERNELS: k0_attention
 // KERNELS-NOT: movement

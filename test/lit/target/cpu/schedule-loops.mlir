@@ -130,4 +130,18 @@ module {
     } -> tensor<24x4xf32>
     return %y : tensor<24x4xf32>
   }
+  // A small cache has room for no whole line of 64 elements of 8 bytes in its sixteenth, and a line it is.
+  // SMALL-LABEL: @k11_elementwise_
+  // SMALL: block = 64 : i64
+  func.func private @k11_elementwise_sum(%x: tensor<40x500xf64>, %out: tensor<500xf64>) -> tensor<500xf64>
+      attributes {o3.kernel_kind = "elementwise"} {
+    %y = linalg.generic {indexing_maps = [affine_map<(i, j) -> (j, i)>, affine_map<(i, j) -> (i)>],
+                         iterator_types = ["parallel", "reduction"]}
+        ins(%x : tensor<40x500xf64>) outs(%out : tensor<500xf64>) {
+    ^bb0(%a: f64, %o: f64):
+      %n = arith.addf %a, %o : f64
+      linalg.yield %n : f64
+    } -> tensor<500xf64>
+    return %y : tensor<500xf64>
+  }
 }

@@ -1,0 +1,20 @@
+/* Kernels from where they are called, and copies of what they are made of. */
+#ifndef O3_FUSE_KERNEL_BODY_H
+#define O3_FUSE_KERNEL_BODY_H
+
+#include "base/map.h"
+#include "ir/pass.h"
+
+/* The kernel that |op| calls; a null op for other calls and ops. */
+MlirOperation o3_fuse_called_kernel(MlirModule module, MlirOperation op);
+
+/* Copies all ops of |kernel| but the return into |block|, before |before| or, when that is null, to its end.
+ * |values| has what stands for the kernel's arguments, by MlirValue.ptr, and gets what stands for the ops'
+ * results; |result| is what stands for what the kernel returns. */
+o3_status_t o3_fuse_copy_body(MlirOperation kernel, MlirBlock block, MlirOperation before,
+                              o3_ptr_map_t *values, MlirValue *result) O3_MUST_USE;
+
+/* Notes that |to| stands for |from|. */
+o3_status_t o3_fuse_map_value(o3_ptr_map_t *values, MlirValue from, MlirValue to) O3_MUST_USE;
+
+#endif

@@ -192,6 +192,8 @@ def gather(attrs, x, indices):
 
 
 def gather_elements(attrs, x, indices):
+    if any(n > x.shape[i] for i, n in enumerate(indices.shape) if i != attrs["axis"]):
+        raise ValueError("indices reach beyond the data")
     x = x[tuple(slice(None if i == attrs["axis"] else n) for i, n in enumerate(indices.shape))]
     return np.take_along_axis(x, np.where(indices < 0, indices + x.shape[attrs["axis"]], indices), attrs["axis"])
 

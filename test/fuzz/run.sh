@@ -1,6 +1,7 @@
 #!/bin/bash
 # Builds the fuzzers of this folder (clang, libFuzzer, sanitizers) and runs each for FUZZ_SECONDS (60) from its
-# seeds in corpus/<fuzzer>. What breaks one is kept in the build folder and named. Names as arguments run those.
+# seeds in corpus/<fuzzer>; O3_SEED sets where their random numbers begin, else the clock does. What breaks one is
+# kept in the build folder and named. Names as arguments run those.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 folder=${O3_BUILD:-build}/fuzz
@@ -34,7 +35,7 @@ for fuzzer in "${fuzzers[@]}"; do
   seeds=()
   [ -d "test/fuzz/corpus/$fuzzer" ] && seeds=("test/fuzz/corpus/$fuzzer")
   echo "fuzz: $fuzzer for $seconds s"
-  if "$folder/bin/$fuzzer" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=4096 -print_final_stats=1 \
+  if "$folder/bin/$fuzzer" -max_total_time="$seconds" -seed="${O3_SEED:-0}" -timeout=20 -rss_limit_mb=4096 -print_final_stats=1 \
       -artifact_prefix="$found/" "$found/corpus" "${seeds[@]}" >"$found/log" 2>&1; then
     ((++passed))
     grep -E 'number_of_executed_units|new_units_added|peak_rss_mb' "$found/log"

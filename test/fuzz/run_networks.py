@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Random networks, compiled at a random level for a random machine, against float64.
 
-    run_networks.py                      those of the CI: 30 seconds of new ones
+    run_networks.py                      30 seconds of new ones
     run_networks.py --seconds 600        more
     run_networks.py --seed N --count 1   the one of that number again
     run_networks.py --runtime            ONNX Runtime is asked too, about each

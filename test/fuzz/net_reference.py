@@ -312,6 +312,8 @@ def conv_transpose(attrs, x, w, b=None):
     group, kernel = attrs.get("group", 1), w.shape[2:]
     extra = attrs.get("output_padding", [0] * n)
     full = [(x.shape[2 + i] - 1) * strides[i] + (kernel[i] - 1) * dilations[i] + 1 + extra[i] for i in range(n)]
+    if any(size < pads[i] + pads[n + i] for i, size in enumerate(full)):
+        raise ValueError("more is cut off than is there")
     y = np.zeros((x.shape[0], w.shape[1] * group, *full))
     out = w.shape[1]
     for place in np.ndindex(*kernel):

@@ -8,10 +8,11 @@
 #include "base/arena.h"
 #include "target/nvptx/body_text.h"
 #include "target/nvptx/row_plan.h"
+#include "target/nvptx/row_stage.h"
 
 /* So many threads hide the time that memory takes, and leave 64 (a warp a row) or 72 registers to each,
  * enough for 32 elements. */
-enum { WARP = 32, ROWS_BLOCK = 128, WORD = 4, WARP_THREADS = 1024, BLOCK_THREADS = 896 };
+enum { WARP = 32, WORD = 4, WARP_THREADS = 1024, BLOCK_THREADS = 896 };
 
 typedef struct writer {
   o3_kernel_text_t *t;
@@ -20,6 +21,8 @@ typedef struct writer {
   const o3_gpu_kernel_t *kernel;
   o3_status_t status;
   int row;              /* number of the row */
+  int inside;           /* whether there is a row, which threads without one compute again; -1: all have */
+  int local;            /* number of the row in the block */
   int lane;             /* of the row's threads */
   int thread;           /* of the block */
   int shared;           /* pointer */
@@ -114,17 +117,29 @@ static int alignment(const writer_t *w, const o3_row_value_t *value) {
   return bytes < 16 ? bytes : 16;
 }
 
+/* The first element of a chunk, in shared memory where the value passes through it. */
+static int chunk_pointer(writer_t *w, const o3_row_value_t *value, int offset, int chunk) {
+  o3_kernel_text_t *t = w->t;
+  if (value->stage < 0) return argument_pointer(w, value, o3_kt_op(t, "addi", offset, w->columns[chunk]));
+  int first = o3_kt_op_const(t, "muli", w->local, w->p->columns);
+  int bytes = o3_kt_op_const(t, "muli", o3_kt_op(t, "addi", first, w->columns[chunk]),
+                             o3_gpu_element_info(value->element)->bytes);
+  return o3_kt_shared(t, w->shared, o3_kt_op_const(t, "addi", bytes, value->stage));
+}
+
+static int space_of(const o3_row_value_t *value) { return value->stage < 0 ? 1 : 3; }
+
 /* A vector of the buffer; zeros where the row has ended. */
 static int load_vector(writer_t *w, const o3_row_value_t *value, int offset, int chunk) {
   o3_kernel_text_t *t = w->t;
-  int at = argument_pointer(w, value, o3_kt_op(t, "addi", offset, w->columns[chunk])), result = -1;
+  int at = chunk_pointer(w, value, offset, chunk), result = -1;
   if (w->masks) {
     result = o3_kt_name(t);
     o3_kt_line(t, "%%v%d = scf.if %%v%d -> (vector<%dx%s>) {", result, w->masks[chunk], w->p->vector,
                type_of(value));
   }
-  int loaded = o3_kt_value(t, "llvm.load %%v%d {alignment = %d : i64} : !llvm.ptr<1> -> vector<%dx%s>", at,
-                           alignment(w, value), w->p->vector, type_of(value));
+  int loaded = o3_kt_value(t, "llvm.load %%v%d {alignment = %d : i64} : !llvm.ptr<%d> -> vector<%dx%s>", at,
+                           alignment(w, value), space_of(value), w->p->vector, type_of(value));
   if (!w->masks) return loaded;
   o3_kt_line(t, "scf.yield %%v%d : vector<%dx%s>\n} else {", loaded, w->p->vector, type_of(value));
   int zero = o3_kt_value(t, "arith.constant dense<0.0> : vector<%dx%s>", w->p->vector, type_of(value));
@@ -174,11 +189,14 @@ static void store_vector(writer_t *w, const o3_row_value_t *value, int offset, i
   o3_strbuf_printf(&t->out, "%%v%d = vector.from_elements ", vector);
   for (int i = 0; i < w->p->vector; ++i) o3_strbuf_printf(&t->out, "%s%%v%d", i ? ", " : "", elements[i]);
   o3_kt_line(t, " : vector<%dx%s>", w->p->vector, type_of(value));
-  at = argument_pointer(w, value, o3_kt_op(t, "addi", offset, w->columns[chunk]));
+  at = chunk_pointer(w, value, offset, chunk);
+  bool guarded = w->inside >= 0 && value->stage < 0;
+  if (guarded) o3_kt_if(t, w->inside);
   if (w->masks) o3_kt_if(t, w->masks[chunk]);
-  o3_kt_line(t, "llvm.store %%v%d, %%v%d {alignment = %d : i64} : vector<%dx%s>, !llvm.ptr<1>", vector, at,
-             alignment(w, value), w->p->vector, type_of(value));
+  o3_kt_line(t, "llvm.store %%v%d, %%v%d {alignment = %d : i64} : vector<%dx%s>, !llvm.ptr<%d>", vector, at,
+             alignment(w, value), w->p->vector, type_of(value), space_of(value));
   if (w->masks) o3_kt_end(t);
+  if (guarded) o3_kt_end(t);
 }
 
 static void store_value(writer_t *w, int index) {
@@ -190,8 +208,9 @@ static void store_value(writer_t *w, int index) {
       store_vector(w, value, offset, c, &w->registers[index][c * w->p->vector]);
     return;
   }
-  int at = argument_pointer(w, value, offset);
-  o3_kt_if(t, o3_kt_cmp_const(t, "eq", w->lane, 0));
+  int at = argument_pointer(w, value, offset), first = o3_kt_cmp_const(t, "eq", w->lane, 0);
+  if (w->inside >= 0) first = o3_kt_value(t, "arith.andi %%v%d, %%v%d : i1", first, w->inside);
+  o3_kt_if(t, first);
   o3_kt_line(t, "llvm.store %%v%d, %%v%d : %s, !llvm.ptr<1>", w->registers[index][0], at, type_of(value));
   o3_kt_end(t);
 }
@@ -295,7 +314,7 @@ static int reduce(writer_t *w, int index, const int **elements) {
     int next = call(w, index, arguments);
     sum = w->masks ? o3_kt_select(t, w->masks[i / w->p->vector], next, sum, "f32") : next;
   }
-  sum = combine_lanes(w, op->combiner, sum, WARP);
+  sum = combine_lanes(w, op->combiner, sum, w->p->threads < WARP ? w->p->threads : WARP);
   if (w->p->threads > WARP) sum = combine_warps(w, op->combiner, sum);
   return combine(w, op->combiner, elements[last][0], sum);
 }
@@ -357,27 +376,42 @@ static void write_row(writer_t *w, o3_arena_t *arena) {
   }
 }
 
+static int log2_of(int power) { return __builtin_ctz((unsigned)power); }
+
+/* The thread's row and its place there. Lanes of a warp with several rows go on together to the end. */
+static void find_row(writer_t *w, int block, int per_block) {
+  o3_kernel_text_t *t = w->t;
+  int threads = w->p->threads;
+  w->inside = -1;
+  w->row = block;
+  w->lane = w->thread;
+  if (per_block == 1) return;
+  w->lane = o3_kt_op_const(t, "andi", w->thread, threads - 1);
+  w->local = o3_kt_op_const(t, "shrui", w->thread, log2_of(threads));
+  w->row = o3_kt_op(t, "addi", o3_kt_op_const(t, "muli", block, per_block), w->local);
+  if (threads == WARP || w->p->rows % per_block == 0) return;
+  w->inside = o3_kt_cmp_const(t, "slt", w->row, w->p->rows);
+  w->row = o3_kt_op_const(t, "minsi", w->row, w->p->rows - 1);
+}
+
 static void write_kernel(writer_t *w, o3_arena_t *arena) {
   o3_kernel_text_t *t = w->t;
   int per_block = w->kernel->block / w->p->threads;
   w->shared = o3_kt_value(t, "llvm.mlir.addressof @o3_shared : !llvm.ptr<3>");
   if (w->kernel->overlaps) o3_kt_start_next(t);
   w->thread = o3_kt_thread(t);
-  w->row = o3_kt_block(t);
-  w->lane = w->thread;
-  if (per_block > 1) {
-    w->lane = o3_kt_op_const(t, "andi", w->thread, WARP - 1);
-    w->row = o3_kt_op(t, "addi", o3_kt_op_const(t, "muli", w->row, per_block),
-                      o3_kt_op_const(t, "shrui", w->thread, 5));
-  }
+  o3_row_stage_t stage = {t, w->p, w->shared, w->thread, o3_kt_block(t)};
+  find_row(w, stage.block, per_block);
   memset(w->registers, 0, sizeof(w->registers));
   init_columns(w, arena);
   load_early(w, arena);
   if (w->kernel->overlaps) o3_kt_wait_for_others(t);
-  bool ragged = w->p->rows % per_block != 0;
+  bool ragged = w->p->threads == WARP && w->p->rows % per_block != 0;
+  if (w->p->stage_bytes) o3_row_stage_load(&stage);
   if (ragged) o3_kt_if(t, o3_kt_cmp_const(t, "slt", w->row, w->p->rows));
   write_row(w, arena);
   if (ragged) o3_kt_end(t);
+  if (w->p->stage_bytes) o3_row_stage_store(&stage);
 }
 
 static void write_module(o3_kernel_text_t *t, void *context) {
@@ -387,7 +421,7 @@ static void write_module(o3_kernel_text_t *t, void *context) {
   t->out.failed |= !arena;
   o3_kt_begin_module(t);
   for (int i = 0; i < w->p->num_ops; ++i) write_function(w, i);
-  int blocks = (w->p->threads == WARP ? WARP_THREADS : BLOCK_THREADS) / w->kernel->block;
+  int blocks = (w->p->threads <= WARP ? WARP_THREADS : BLOCK_THREADS) / w->kernel->block;
   o3_kt_begin_kernel(t, w->kernel, blocks > 1 ? blocks : 1);
   if (arena) write_kernel(w, arena);
   o3_kt_end_kernel(t);
@@ -395,12 +429,12 @@ static void write_module(o3_kernel_text_t *t, void *context) {
 }
 
 static void set_launch(const o3_kernel_site_t *site, const o3_row_plan_t *p, o3_gpu_kernel_t *kernel) {
-  kernel->block = p->threads > WARP ? p->threads : ROWS_BLOCK;
+  kernel->block = p->threads > WARP ? p->threads : O3_ROW_BLOCK;
   int per_block = kernel->block / p->threads;
   kernel->grid[0] = (int)((p->rows + per_block - 1) / per_block);
   kernel->grid[1] = kernel->grid[2] = kernel->cluster = 1;
   kernel->overlaps = site->sm >= 90;
-  kernel->shared_bytes = p->threads > WARP ? p->num_reductions * WARP * WORD : 0;
+  kernel->shared_bytes = p->threads > WARP ? p->num_reductions * WARP * WORD : p->stage_bytes;
   for (int i = 0; i < site->num_arguments; ++i) o3_gpu_kernel_add_pointer(kernel, i);
 }
 

@@ -9,6 +9,8 @@
 #include "target/nvptx/body_text.h"
 
 enum { WARP = 32, MAX_ELEMENTS = 64, MAX_THREADS = 1024, VECTOR_BYTES = 16, FEW_ELEMENTS = 16 };
+/* Fewer than ROWS rows a multiprocessor are few. Blocks of STAGE_ROWS rows start at multiples of 16 bytes. */
+enum { ROWS = 16, LINE = 64, STAGE_ROWS = 8, LEAST_PIECE = 8, SHORT = 64 };
 
 /* ---- Shape ---- */
 
@@ -122,9 +124,10 @@ static const char *read_operand(const o3_kernel_site_t *site, o3_row_plan_t *p, 
   const char *why = find_value(site, p, from->value, &operand->value);
   if (!why) why = read_steps(p, op->nest, from, operand);
   if (why) return why;
-  const o3_row_value_t *value = &p->values[operand->value];
+  o3_row_value_t *value = &p->values[operand->value];
   operand->used = o3_nest_reads(op->nest, index);
   if (!operand->used) return NULL;
+  value->read |= !value->written;
   if (!value->written) return value->argument < 0 ? "it reads what nothing wrote" : NULL;
   bool same = memcmp(value->steps, operand->steps, sizeof(value->steps)) == 0;
   return same ? NULL : "an op reads a value in another order than it was written";
@@ -204,18 +207,81 @@ static void limit_vector(o3_row_plan_t *p, const o3_row_operand_t *operand) {
   }
 }
 
-/* A warp a row while that leaves few elements to a thread; more threads for long rows, and when there are too
- * few rows for the card. */
+/* Whether all rows, one behind the other, are the operand's memory. */
+static bool lies_by_rows(const o3_row_plan_t *p, const o3_row_operand_t *operand) {
+  int64_t step = 1;
+  for (int d = p->rank - 1; d >= 0; --d) {
+    if (p->sizes[d] != 1 && operand->steps[d] != step) return false;
+    step *= p->sizes[d];
+  }
+  return true;
+}
+
+static void find_rows(o3_row_plan_t *p) {
+  for (int v = 0; v < p->num_values; ++v) p->values[v].rows = p->values[v].argument >= 0;
+  for (int i = 0; i < p->num_ops; ++i) {
+    const o3_row_op_t *op = &p->ops[i];
+    for (int k = 0; k < op->num_operands; ++k) {
+      const o3_row_operand_t *operand = &op->operands[k];
+      if (operand->value == O3_ROW_INDEX || (!operand->used && k < op->num_operands - 1)) continue;
+      p->values[operand->value].rows &= lies_by_rows(p, operand);
+    }
+    for (int k = 0; k < op->gathers.count; ++k) p->values[op->tables[k]].rows = false;
+  }
+}
+
+/* The widest piece of memory that a thread gets of what differs from row to row. */
+static int widest_piece(const o3_row_plan_t *p) {
+  int widest = 0;
+  for (int v = 0; v < p->num_values; ++v) {
+    int bytes = p->vector * o3_gpu_element_info(p->values[v].element)->bytes;
+    if (p->values[v].argument >= 0 && p->values[v].rows && bytes > widest) widest = bytes;
+  }
+  return widest;
+}
+
+/* Short rows that do not start at multiples of 16 bytes lie one behind the other all the same: blocks of them
+ * pass through shared memory in whole pieces, if they fit. */
+static void stage_rows(o3_row_plan_t *p, int threads) {
+  int rows = O3_ROW_BLOCK / threads, bytes = 0;
+  for (int v = 0; v < p->num_values; ++v) {
+    o3_row_value_t *value = &p->values[v];
+    if (value->argument < 0 || !value->rows) continue;
+    value->stage = bytes;
+    bytes += (int)((rows * p->columns * o3_gpu_element_info(value->element)->bytes + 15) / 16 * 16);
+  }
+  p->stage_bytes = rows % STAGE_ROWS == 0 && bytes <= O3_ROW_STAGE_BYTES ? bytes : 0;
+  for (int v = 0; v < p->num_values && !p->stage_bytes; ++v) p->values[v].stage = -1;
+}
+
+/* Threads of a row are as few as leave each some pieces in flight, while the card has enough of them: rows of
+ * a warp are loaded together. Those that share a row read LINE bytes side by side. */
+static void share_short_rows(o3_row_plan_t *p, int most, int64_t full) {
+  int widest = widest_piece(p);
+  bool staged = !p->few && widest && (widest < LEAST_PIECE || (widest < VECTOR_BYTES && p->columns <= SHORT));
+  int neighbours = staged || !widest ? 1 : LINE / widest;
+  for (p->threads = 1; p->threads < WARP && p->threads * most < p->columns;) p->threads *= 2;
+  while (p->threads < WARP && p->threads * p->vector < p->columns &&
+         (p->threads < neighbours || p->rows * p->threads < full)) {
+    if (staged && O3_ROW_BLOCK / (2 * p->threads) < STAGE_ROWS) break;
+    p->threads *= 2;
+  }
+  if (staged) stage_rows(p, p->threads);
+}
+
+/* More than a warp for long rows, and when there are too few rows for the card. */
 static const char *share_rows(const o3_kernel_site_t *site, o3_row_plan_t *p) {
   p->vector = VECTOR_BYTES / 2;
   for (int i = 0; i < p->num_ops; ++i) {
     for (int k = 0; k < p->ops[i].num_operands; ++k) limit_vector(p, &p->ops[i].operands[k]);
   }
   while (p->columns % p->vector) p->vector /= 2;
-  p->few = p->rows < 4 * site->multiprocessors * 4;
+  find_rows(p);
+  for (int v = 0; v < p->num_values; ++v) p->values[v].stage = -1;
+  p->few = p->rows < ROWS * site->multiprocessors;
   int most = p->few ? FEW_ELEMENTS : MAX_ELEMENTS / 2;
-  for (p->threads = WARP; p->threads < MAX_THREADS && p->threads * most < p->columns;)
-    p->threads *= p->threads == WARP ? 4 : 2;
+  share_short_rows(p, most, (int64_t)ROWS * WARP * site->multiprocessors);
+  while (p->threads < MAX_THREADS && p->threads * most < p->columns) p->threads *= p->threads == WARP ? 4 : 2;
   p->chunks = (int)((p->columns + p->threads * p->vector - 1) / (p->threads * p->vector));
   return p->chunks * p->vector > MAX_ELEMENTS ? "a row is longer than the registers of a block" : NULL;
 }

@@ -6,6 +6,13 @@
 #include "target/nvptx/row_gather.h"
 #include "target/nvptx/row_kernel.h"
 
+/* Threads of a block of short rows, and pieces of 16 bytes that each of them moves through shared memory. */
+enum {
+  O3_ROW_BLOCK = 128,
+  O3_ROW_STAGE_BYTES = 32768,
+  O3_ROW_STAGE_PIECES = O3_ROW_STAGE_BYTES / 16 / O3_ROW_BLOCK
+};
+
 enum { O3_ROW_MAX_OPS = 24, O3_ROW_MAX_OPERANDS = 8, O3_ROW_INDEX = -1 };
 
 /* A buffer as an op sees it. */
@@ -32,7 +39,9 @@ typedef struct o3_row_value {
   int argument; /* or -1 */
   o3_gpu_element_t element;
   bool written, whole; /* by an op, over the rows' elements */
+  bool read, rows;     /* before it is written; all uses are rows that lie one behind the other */
   int64_t steps[O3_IR_MAX_RANK];
+  int stage; /* bytes from the start of shared memory to the block's rows of it, or -1: row_stage.h */
 } o3_row_value_t;
 
 typedef struct o3_row_plan {
@@ -42,10 +51,11 @@ typedef struct o3_row_plan {
   int num_ops, num_values, num_reductions;
   o3_row_op_t ops[O3_ROW_MAX_OPS];
   o3_row_value_t values[O3_ROW_MAX_OPS * 2];
-  int vector;  /* elements that a thread loads at once */
-  int threads; /* of a row: 32, or a block */
-  int chunks;  /* vectors of a thread */
-  bool few;    /* rows, so that a thread has registers to spare */
+  int vector;      /* elements that a thread loads at once */
+  int threads;     /* of a row: a power of 2 up to a warp, or a block */
+  int chunks;      /* vectors of a thread */
+  bool few;        /* rows, so that a thread has registers to spare */
+  int stage_bytes; /* of shared memory, for rows that pass through it; 0 for none */
 } o3_row_plan_t;
 
 /* Fills |plan|; gives why the ops are no rows that registers can hold, or NULL. */

@@ -278,17 +278,28 @@ static bool read_units(MlirOperation op, units_t *u) {
   return position == o3_type_rank(wide);
 }
 
+/* What walks a group of the reshaped value that has positions of size 1 alone, which |count| of |map|'s are:
+ * a loop where there is one, so that values of one row have one map; else 0. */
+static MlirAffineExpr unit_loop(MlirContext context, MlirAffineMap map, int at, int count) {
+  for (int i = at; i < at + count; ++i) {
+    if (o3_dep_loop(map, i) >= 0) return mlirAffineMapGetResult(map, i);
+  }
+  return mlirAffineConstantExprGet(context, 0);
+}
+
 /* |map| of the reshaped value as a map of its source. */
 static MlirAffineMap map_of_source(const units_t *u, MlirContext context, MlirAffineMap map) {
   MlirAffineExpr exprs[O3_IR_MAX_RANK], zero = mlirAffineConstantExprGet(context, 0);
   int count = 0;
   for (int g = 0, at = 0; g < u->num_groups; at += u->group_size[g++]) {
     if (u->adds) {
-      exprs[count++] = u->kept[g] < 0 ? zero : mlirAffineMapGetResult(map, u->kept[g]);
+      exprs[count++] = u->kept[g] < 0 ? unit_loop(context, map, at, u->group_size[g])
+                                      : mlirAffineMapGetResult(map, u->kept[g]);
       continue;
     }
+    int kept = u->kept[g] < 0 ? at : u->kept[g];
     for (int i = 0; i < u->group_size[g]; ++i)
-      exprs[count++] = at + i == u->kept[g] ? mlirAffineMapGetResult(map, g) : zero;
+      exprs[count++] = at + i == kept ? mlirAffineMapGetResult(map, g) : zero;
   }
   return mlirAffineMapGet(context, mlirAffineMapGetNumDims(map), 0, count, exprs);
 }

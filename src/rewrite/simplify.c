@@ -1,9 +1,11 @@
-/* Dead ops, equal ops, tensors repeated for ops that do so by themselves, and logarithms of softmaxes.
+/* Dead ops, equal ops, tensors repeated for ops that do so by themselves, logarithms of softmaxes, and
+ * squares.
  *
  * IRDL ops carry no traits, so upstream's canonicalize and CSE leave them alone; this is the same for ours.
  * Needs: a normalized module. Guarantees: no pure op without readers; within a block no two pure ops with the
  * same name, operands, attributes and result types; no o3.broadcast of static size directly before an add,
- * sub, mul, div or select of which another operand has the result's shape; no o3.log of an o3.softmax.
+ * sub, mul, div or select of which another operand has the result's shape; no o3.log of an o3.softmax; no
+ * o3.pow of a float and the constant 2.
  *
  *     %a = "o3.exp"(%x)
  *     %b = "o3.exp"(%x)         =>   %a = "o3.exp"(%x)
@@ -11,6 +13,7 @@
  */
 #include <string.h>
 
+#include "ir/weights.h"
 #include "rewrite/passes.h"
 #include "rewrite/rewrite_ir.h"
 
@@ -207,12 +210,46 @@ static o3_status_t take_logs(MlirModule module, o3_arena_t *arena) {
   return NULL;
 }
 
+/* ---- Squares ---- */
+
+/* |value| is a constant of one f32, which is 2. */
+static bool is_two(o3_weights_t *weights, MlirValue value) {
+  MlirOperation def = o3_value_def(value);
+  MlirType type = mlirValueGetType(value);
+  bool fits = !mlirOperationIsNull(def) && o3_op_is(def, "o3.constant") && o3_type_count(type) == 1 &&
+              mlirTypeIsAF32(o3_type_element(type));
+  const float *data = fits ? o3_weights_data(weights, o3_op_attr(def, "value"), NULL) : NULL;
+  return data && *data == 2.0F;
+}
+
+/* Exporters of LayerNorm write x^2 so. No kernel of rows has powers, and their logarithm is a long way. */
+static void square(MlirOperation op) {
+  MlirValue x = mlirOperationGetOperand(op, 0);
+  o3_builder_t b = o3_builder_before(op);
+  MlirValue y = o3_build1_attrs(&b, "o3.mul", mlirValueGetType(mlirOperationGetResult(op, 0)),
+                                O3_VALUES(x, x), O3_ATTRS({"o3.shape", o3_op_attr(op, "o3.shape")}));
+  o3_op_replace(op, 1, &y);
+}
+
+static o3_status_t square_all(o3_weights_t *weights, MlirModule module, o3_arena_t *arena) {
+  o3_ptr_vec_t ops = o3_ptr_vec(arena);
+  O3_TRY(o3_collect_ops(mlirModuleGetOperation(module), &ops));
+  for (size_t i = 0; i < ops.count; ++i) {
+    MlirOperation op = {.ptr = ops.items[i]};
+    if (!o3_op_is(op, "o3.pow") || !is_two(weights, mlirOperationGetOperand(op, 1))) continue;
+    MlirType from = mlirValueGetType(mlirOperationGetOperand(op, 0));
+    bool same = mlirTypeEqual(from, mlirValueGetType(mlirOperationGetResult(op, 0)));
+    if (same && o3_type_is_float(o3_type_element(from))) square(op);
+  }
+  return NULL;
+}
+
 o3_status_t o3_rewrite_simplify(o3_pass_env_t *env, MlirModule module) {
-  (void)env;
   o3_arena_t *arena = o3_arena_create();
   O3_TRY_ALLOC(arena);
   o3_status_t status = drop_all_broadcasts(module, arena);
   if (!status) status = take_logs(module, arena);
+  if (!status) status = square_all(env->weights, module, arena);
   if (!status) status = merge_regions(mlirModuleGetOperation(module), arena);
   if (!status) status = erase_dead(module, arena);
   o3_arena_destroy(arena);

@@ -8,8 +8,9 @@
 #include "target/nvptx/thread_code.h"
 
 /* Sums are split when results are fewer than FEW for each multiprocessor, until they are MANY; parts have at
- * least PART terms. */
-enum { FEW = 2, MANY = 64, PART = 256, LONG = 4096, LEAST_PARTS = 4 };
+ * least PART terms. Of softmax and LayerNorm, whose kernel reads a row once, only what is longer than ROW, a
+ * block's registers. */
+enum { FEW = 2, MANY = 64, PART = 256, LONG = 4096, LEAST_PARTS = 4, ROW = 32768 };
 
 typedef struct sum {
   o3_arena_t *arena;
@@ -39,6 +40,46 @@ static int64_t choose_parts(int64_t length, int64_t terms, int64_t results, int6
   return most >= LEAST_PARTS ? most : 1;
 }
 
+static bool reads(MlirOperation op, MlirValue value) {
+  for (intptr_t i = 0; i < mlirOperationGetNumOperands(op); ++i) {
+    if (mlirValueEqual(mlirOperationGetOperand(op, i), value)) return true;
+  }
+  return false;
+}
+
+/* Whether |op| reads what is summed, or what that is computed from element by element. */
+static bool reads_terms(MlirOperation op, MlirValue terms) {
+  MlirOperation def = o3_value_def(terms);
+  if (reads(op, terms)) return true;
+  if (mlirOperationIsNull(def) || !o3_op_is(def, "linalg.generic")) return false;
+  for (intptr_t i = 0; i + 1 < mlirOperationGetNumOperands(def); ++i) {
+    if (reads(op, mlirOperationGetOperand(def, i))) return true;
+  }
+  return false;
+}
+
+/* Whether the terms of the row sum |op| meet what is made of it, as in softmax and LayerNorm. */
+static bool normalizes(MlirOperation op) {
+  enum { MAX_STEPS = 8 };
+  MlirValue terms = mlirOperationGetOperand(op, 0), value = mlirOperationGetResult(op, 0);
+  for (int step = 0; step < MAX_STEPS; ++step) {
+    MlirOpOperand use = mlirValueGetFirstUse(value);
+    if (mlirOpOperandIsNull(use)) return false;
+    MlirOperation user = mlirOpOperandGetOwner(use);
+    if (reads_terms(user, terms)) return true;
+    if (mlirOperationGetNumResults(user) != 1) return false;
+    value = mlirOperationGetResult(user, 0);
+  }
+  return false;
+}
+
+/* A sum along the last dimension of its terms. */
+static bool is_row(const o3_dep_generic_t *g) {
+  int rank = (int)mlirAffineMapGetNumResults(g->maps[0]),
+      last = rank ? o3_dep_loop(g->maps[0], rank - 1) : -1;
+  return last >= 0 && g->reduction[last];
+}
+
 static bool read_sum(sum_t *s, MlirOperation op) {
   static _Thread_local o3_nest_t nest;
   const o3_dep_generic_t *g = &s->generic;
@@ -54,6 +95,7 @@ static bool read_sum(sum_t *s, MlirOperation op) {
     if (g->reduction[d] && s->loop < 0 && nest.sizes[d] > 1) s->loop = d;
   }
   if (s->loop < 0 || terms < LONG || results >= (int64_t)FEW * s->multiprocessors) return false;
+  if (terms <= ROW && is_row(g) && normalizes(op)) return false;
   s->length = nest.sizes[s->loop];
   s->parts = choose_parts(s->length, terms, results, (int64_t)MANY * s->multiprocessors);
   s->position = o3_dep_position(g->maps[0], s->loop);

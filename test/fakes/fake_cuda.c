@@ -1,6 +1,6 @@
-// A stand-in for NVIDIA's libcuda.so.1, for tests without a card: device memory is host memory, kernels are
-// functions that the test registers by name, every call is written down and can be made to fail. Streams run
-// at once; a capture keeps launches for its graph.
+// A stand-in for NVIDIA's libcuda.so.1, for tests without a card: every call is written down and can be made
+// to fail. Streams run at once; a capture keeps what it is given for its graph. What runs kernels and has the
+// memory is a card (fake_cuda_card.h): functions that the test registers, or the emulator.
 #include "fake_cuda.h"
 
 #include <stdbool.h>
@@ -8,24 +8,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define API          __attribute__((visibility("default")))
-#define MAX_KERNELS  16
-#define MAX_LAUNCHES 64
-#define LOG_BYTES    (1 << 16)
+#include "fake_cuda_card.h"
 
-typedef struct kernel {
-  char name[64];
-  fake_cuda_kernel_t *function;
-} kernel_t;
+#define API       __attribute__((visibility("default")))
+#define LOG_BYTES (1 << 16)
 
-typedef struct launch {
-  const kernel_t *kernel;
-  int64_t arguments[8];
-} launch_t;
+// A copy, a fill or a launch: what a graph is made of.
+typedef struct operation {
+  int (*run)(const struct operation *operation);
+  void *to;
+  const void *from;
+  size_t count;
+  unsigned value;
+  fake_cuda_launch_t launch;
+  struct operation *next;
+} operation_t;
 
 typedef struct graph {
-  int count;
-  launch_t launches[MAX_LAUNCHES];
+  operation_t *first, **end;
 } graph_t;
 
 static struct {
@@ -35,10 +35,8 @@ static struct {
   const char *fail_name;
   int64_t free_bytes, live_blocks, contexts;
   int major, minor, devices;
-  kernel_t kernels[MAX_KERNELS];
-  int num_kernels;
   graph_t *capture;
-} fake;
+} fake = {.free_bytes = INT64_C(1) << 40, .devices = 1};
 
 // ---- For the test ----
 
@@ -47,6 +45,7 @@ API void fake_cuda_reset(void) {
   fake.free_bytes = INT64_C(1) << 40;
   fake.major = 9;
   fake.devices = 1;
+  fake_cuda_card.reset();
 }
 
 API void fake_cuda_fail(const char *function, int call, int code) {
@@ -70,12 +69,6 @@ API const char *fake_cuda_log(void) { return fake.log; }
 API void fake_cuda_log_clear(void) {
   fake.length = 0;
   fake.log[0] = 0;
-}
-
-API void fake_cuda_kernel(const char *name, fake_cuda_kernel_t *function) {
-  kernel_t *kernel = &fake.kernels[fake.num_kernels++];
-  snprintf(kernel->name, sizeof kernel->name, "%s", name);
-  kernel->function = function;
 }
 
 // ---- Every call ----
@@ -140,9 +133,11 @@ API int cuDeviceGetName(char *name, int length, int device) {
   return 0;
 }
 API int cuDeviceGetAttribute(int *value, int attribute, int device) {
+  enum { MAJOR = 75, MINOR = 76 };
   (void)device;
   ENTER("");
-  *value = attribute == 75 ? fake.major : attribute == 76 ? fake.minor : 0;
+  int capability = fake.major ? 10 * fake.major + fake.minor : fake_cuda_card.capability();
+  *value = attribute == MAJOR ? capability / 10 : attribute == MINOR ? capability % 10 : 0;
   return 0;
 }
 API int cuDevicePrimaryCtxRetain(void **context, int device) {
@@ -172,9 +167,9 @@ API int cuCtxPopCurrent_v2(void **context) {
 // ---- Code ----
 
 API int cuModuleLoadData(void **module, const void *image) {
-  ENTER(*(const char *)image == '.' ? "ptx" : "cubin");
+  ENTER(*(const char *)image == '\177' ? "cubin" : "ptx");
   *module = &fake;
-  return 0;
+  return fake_cuda_card.load();
 }
 API int cuModuleUnload(void *module) {
   (void)module;
@@ -184,12 +179,8 @@ API int cuModuleUnload(void *module) {
 API int cuModuleGetFunction(void **function, void *module, const char *name) {
   (void)module;
   ENTER(name);
-  for (int i = 0; i < fake.num_kernels; ++i) {
-    if (strcmp(fake.kernels[i].name, name) != 0) continue;
-    *function = &fake.kernels[i];
-    return 0;
-  }
-  return 500;
+  *function = (void *)(uintptr_t)fake_cuda_card.find(name);
+  return *function ? 0 : 500;
 }
 API int cuFuncSetAttribute(void *function, int attribute, int value) {
   (void)function;
@@ -206,14 +197,14 @@ API int cuMemAlloc_v2(unsigned long long *address, size_t bytes) {
   snprintf(detail, sizeof detail, "%zu", bytes);
   ENTER(detail);
   if ((int64_t)bytes > fake.free_bytes) return 2;
-  void *memory = NULL;
-  if (posix_memalign(&memory, 256, bytes) != 0) return 2;
+  void *memory = fake_cuda_card.alloc(bytes);
+  if (!memory) return 2;
   ++fake.live_blocks;
   *address = (unsigned long long)(uintptr_t)memory;
   return 0;
 }
 API int cuMemFree_v2(unsigned long long address) {
-  free((void *)(uintptr_t)address);
+  fake_cuda_card.free((void *)(uintptr_t)address);
   --fake.live_blocks;
   ENTER("");
   return 0;
@@ -224,12 +215,34 @@ API int cuMemGetInfo_v2(size_t *available, size_t *total) {
   *total = (size_t)1 << 40;
   return 0;
 }
+
+// At once, or when the graph that is being captured runs.
+static int submit(const operation_t *operation) {
+  if (!fake.capture) return operation->run(operation);
+  operation_t *kept = malloc(sizeof *kept);
+  if (!kept) return 2;
+  *kept = *operation;
+  kept->next = NULL;
+  *fake.capture->end = kept;
+  fake.capture->end = &kept->next;
+  return 0;
+}
+
+static int run_copy(const operation_t *operation) {
+  memmove(operation->to, operation->from, operation->count);
+  return 0;
+}
+static int run_fill(const operation_t *operation) {
+  for (size_t i = 0; i < operation->count; ++i) ((unsigned *)operation->to)[i] = operation->value;
+  return 0;
+}
+static int run_launch(const operation_t *operation) { return fake_cuda_card.launch(&operation->launch); }
+
 static int copy(const char *name, void *to, const void *from, size_t bytes) {
   char detail[32];
   snprintf(detail, sizeof detail, "%zu", bytes);
   int failed = enter(name, detail);
-  if (!failed) memmove(to, from, bytes);
-  return failed;
+  return failed ? failed : submit(&(operation_t){.run = run_copy, .to = to, .from = from, .count = bytes});
 }
 API int cuMemcpyHtoDAsync_v2(unsigned long long to, const void *from, size_t bytes, void *stream) {
   (void)stream;
@@ -246,8 +259,7 @@ API int cuMemcpyDtoDAsync_v2(unsigned long long to, unsigned long long from, siz
 API int cuMemsetD32Async(unsigned long long to, unsigned value, size_t count, void *stream) {
   (void)stream;
   ENTER("");
-  for (size_t i = 0; i < count; ++i) ((unsigned *)(uintptr_t)to)[i] = value;
-  return 0;
+  return submit(&(operation_t){.run = run_fill, .to = (void *)(uintptr_t)to, .value = value, .count = count});
 }
 
 // ---- Streams, graphs, launches ----
@@ -272,7 +284,9 @@ API int cuStreamBeginCapture_v2(void *stream, int mode) {
   (void)stream, (void)mode;
   ENTER("");
   fake.capture = calloc(1, sizeof *fake.capture);
-  return fake.capture ? 0 : 2;
+  if (!fake.capture) return 2;
+  fake.capture->end = &fake.capture->first;
+  return 0;
 }
 API int cuStreamEndCapture(void *stream, void **graph) {
   (void)stream;
@@ -281,49 +295,64 @@ API int cuStreamEndCapture(void *stream, void **graph) {
   ENTER("");
   return 0;
 }
+// What runs it takes the graph's operations over.
 API int cuGraphInstantiateWithFlags(void **exec, void *graph, unsigned long long flags) {
   (void)flags;
   ENTER("");
-  graph_t *copy = malloc(sizeof *copy);
-  if (!copy) return 2;
-  memcpy(copy, graph, sizeof *copy);
-  *exec = copy;
+  graph_t *given = graph, *taken = malloc(sizeof *taken);
+  if (!taken) return 2;
+  *taken = *given;
+  given->first = NULL;
+  *exec = taken;
   return 0;
 }
-API int cuGraphDestroy(void *graph) {
+static void destroy(graph_t *graph) {
+  for (operation_t *next, *o = graph ? graph->first : NULL; o; o = next) {
+    next = o->next;
+    free(o);
+  }
   free(graph);
+}
+API int cuGraphDestroy(void *graph) {
+  destroy(graph);
   ENTER("");
   return 0;
 }
 API int cuGraphExecDestroy(void *exec) {
-  free(exec);
+  destroy(exec);
   ENTER("");
   return 0;
-}
-static void run(const launch_t *launch) {
-  if (launch->kernel->function) launch->kernel->function(launch->arguments);
 }
 API int cuGraphLaunch(void *exec, void *stream) {
   (void)stream;
   ENTER("");
+  int failed = 0;
   const graph_t *graph = exec;
-  for (int i = 0; i < graph->count; ++i) run(&graph->launches[i]);
-  return 0;
+  for (const operation_t *o = graph->first; o && !failed; o = o->next) failed = o->run(o);
+  return failed;
 }
+
+static int launch(fake_cuda_launch_t *launch, void **arguments) {
+  const size_t *sizes = NULL;
+  int count = fake_cuda_card.parameters(launch->kernel, &sizes);
+  if (count > FAKE_CUDA_MAX_ARGUMENTS) return 1;
+  for (int i = 0; i < count; ++i) {
+    if (sizes[i] > sizeof launch->arguments[i]) return 1;
+    memcpy(&launch->arguments[i], arguments[i], sizes[i]);
+  }
+  return submit(&(operation_t){.run = run_launch, .launch = *launch});
+}
+
 API int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                        unsigned bz, unsigned shared, void *stream, void **arguments, void **extra) {
   (void)stream, (void)extra;
-  const kernel_t *kernel = function;
+  fake_cuda_launch_t given = {
+      .kernel = function, .grid = {gx, gy, gz}, .block = {bx, by, bz}, .shared = shared, .cluster = 1};
   char detail[160];
-  snprintf(detail, sizeof detail, "%s %ux%ux%u %ux%ux%u %u", kernel->name, gx, gy, gz, bx, by, bz, shared);
+  snprintf(detail, sizeof detail, "%s %ux%ux%u %ux%ux%u %u", fake_cuda_card.name(function), gx, gy, gz, bx,
+           by, bz, shared);
   ENTER(detail);
-  launch_t launch = {.kernel = kernel};
-  for (int i = 0; i < 2; ++i) launch.arguments[i] = *(int64_t *)arguments[i];
-  if (fake.capture)
-    fake.capture->launches[fake.capture->count++] = launch;
-  else
-    run(&launch);
-  return 0;
+  return launch(&given, arguments);
 }
 // CUlaunchConfig and CUlaunchAttribute as NVIDIA's header has them.
 typedef struct attribute {
@@ -339,39 +368,65 @@ typedef struct config {
 } config_t;
 
 API int cuLaunchKernelEx(const config_t *config, void *function, void **arguments, void **extra) {
-  (void)arguments, (void)extra;
-  const kernel_t *kernel = function;
+  (void)extra;
+  enum { CLUSTER_DIMENSION = 4 };
+  fake_cuda_launch_t given = {.kernel = function, .shared = config->shared, .cluster = 1};
+  memcpy(given.grid, config->grid, sizeof given.grid);
+  memcpy(given.block, config->block, sizeof given.block);
   char detail[160];
-  int at = snprintf(detail, sizeof detail, "%s %u %u", kernel->name, config->grid[0], config->block[0]);
-  for (unsigned i = 0; i < config->count; ++i)
-    at += snprintf(detail + at, sizeof detail - (size_t)at, " %d:%u", config->attributes[i].id,
-                   config->attributes[i].value[0]);
+  int at = snprintf(detail, sizeof detail, "%s %u %u", fake_cuda_card.name(function), config->grid[0],
+                    config->block[0]);
+  for (unsigned i = 0; i < config->count; ++i) {
+    const attribute_t *attribute = &config->attributes[i];
+    at += snprintf(detail + at, sizeof detail - (size_t)at, " %d:%u", attribute->id, attribute->value[0]);
+    if (attribute->id == CLUSTER_DIMENSION) given.cluster = attribute->value[0];
+  }
   ENTER(detail);
-  return 0;
+  return launch(&given, arguments);
 }
 API int cuTensorMapEncodeTiled(void *map, int type, unsigned rank, void *address, const uint64_t *sizes,
                                const uint64_t *strides, const uint32_t *box, const uint32_t *steps,
                                int interleave, int swizzle, int promotion, int fill) {
-  (void)map, (void)address, (void)steps, (void)interleave, (void)promotion, (void)fill;
+  (void)promotion;
   char detail[160];
   snprintf(detail, sizeof detail, "type %d rank %u sizes %llu %llu stride %llu box %u %u swizzle %d", type,
            rank, (unsigned long long)sizes[0], (unsigned long long)sizes[1], (unsigned long long)strides[0],
            box[0], box[1], swizzle);
   ENTER(detail);
-  return 0;
+  return fake_cuda_card.map(map, &(fake_cuda_map_t){.type = type,
+                                                    .rank = rank,
+                                                    .address = address,
+                                                    .sizes = sizes,
+                                                    .strides = strides,
+                                                    .box = box,
+                                                    .steps = steps,
+                                                    .interleave = interleave,
+                                                    .swizzle = swizzle,
+                                                    .fill = fill});
 }
 API int cuTensorMapEncodeIm2col(void *map, int type, unsigned rank, void *address, const uint64_t *sizes,
                                 const uint64_t *strides, const int *lower, const int *upper,
                                 unsigned channels, unsigned pixels, const uint32_t *steps, int interleave,
                                 int swizzle, int promotion, int fill) {
-  (void)map, (void)address, (void)strides, (void)interleave, (void)promotion, (void)fill;
+  (void)promotion;
   char detail[160];
   snprintf(detail, sizeof detail,
            "type %d rank %u sizes %llu %llu corners %d %d %d %d box %u %u steps %u %u %u %u swizzle %d", type,
            rank, (unsigned long long)sizes[0], (unsigned long long)sizes[1], lower[0], lower[1], upper[0],
            upper[1], channels, pixels, steps[0], steps[1], steps[2], steps[3], swizzle);
   ENTER(detail);
-  return 0;
+  return fake_cuda_card.map(map, &(fake_cuda_map_t){.type = type,
+                                                    .rank = rank,
+                                                    .address = address,
+                                                    .sizes = sizes,
+                                                    .strides = strides,
+                                                    .lower = lower,
+                                                    .upper = upper,
+                                                    .box = (const uint32_t[]){channels, pixels},
+                                                    .steps = steps,
+                                                    .interleave = interleave,
+                                                    .swizzle = swizzle,
+                                                    .fill = fill});
 }
 API int cuEventCreate(void **event, unsigned flags) {
   (void)flags;

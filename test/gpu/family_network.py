@@ -20,6 +20,7 @@ sys.path[:0] = [os.path.join(os.path.dirname(HERE), "numeric")]
 FAMILIES = (rb"_gemm_", rb"_conv_", rb"_depthwise_", rb"_rows_", rb"_pack_", rb"_maxpool_", rb"_attention_\w+__sm90a",
             rb"_attention_\w+__sm80", rb"_gemv_")
 BATCH, HEADS, WIDTH, COPIES = 2, 2, 64, 9
+LEVEL = 3
 TOLERANCE = 1e-2  # of the error's norm: fp16 beside fp32
 
 
@@ -74,6 +75,10 @@ def model(rng):
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 
+def options(target):
+    return "--target", target, "--precision", "fp16"
+
+
 def pack(folder, target="hopper"):
     import o3_model
     import onnx
@@ -86,7 +91,7 @@ def pack(folder, target="hopper"):
     x = rng.standard_normal((BATCH, 8, 31, 29)).astype(np.float32)
     y = onnxruntime.InferenceSession(f"{path}.onnx", providers=["CPUExecutionProvider"]).run(None, {"x": x})[0]
     np.savez(f"{path}.npz", x=x, y=y)
-    o3_model.compile_model(f"{path}.onnx", f"{path}.so", 3, ("--target", target, "--precision", "fp16"))
+    o3_model.compile_model(f"{path}.onnx", f"{path}.so", LEVEL, options(target))
     with open(f"{path}.so", "rb") as file:
         library = file.read()
     missing = [name.decode() for name in FAMILIES if target == "hopper" and not re.search(name, library)]
@@ -94,15 +99,19 @@ def pack(folder, target="hopper"):
         raise SystemExit(f"families: no kernel of {', '.join(missing)}")
 
 
-def run(folder):
+def errors(folder):
+    """Of three runs: as written, recorded, replayed."""
     import o3_model
 
     with np.load(os.path.join(folder, "families.npz")) as arrays:
         x, expected = arrays["x"], arrays["y"].astype(np.float64)
     session = o3_model.Model(os.path.join(folder, "families.so")).session()
+    return [float(np.linalg.norm(session.run([x])[0] - expected) / np.linalg.norm(expected)) for _ in range(3)]
+
+
+def run(folder):
     passed = 0
-    for turn in ("as written", "recorded", "replayed"):
-        error = np.linalg.norm(session.run([x])[0] - expected) / np.linalg.norm(expected)
+    for turn, error in zip(("as written", "recorded", "replayed"), errors(folder)):
         good = error <= TOLERANCE
         passed += good
         print(f"{'ok  ' if good else 'FAIL'} {turn:12} {error:.2e} (at most {TOLERANCE:.0e})", flush=True)

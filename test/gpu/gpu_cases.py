@@ -56,12 +56,17 @@ class Packer:
         path = library.replace(".so", ".onnx")
         onnx.save(numeric_job.model_of(parts, self.opset), path)
         try:
-            o3_model.compile_model(path, library, self.level, ("--threads", "1", *self.target))
+            self.make(path, library)
             return None
         except o3_model.O3Error as error:
             return f"o3c: {error.code}: {error}"
         finally:
             os.remove(path)
+
+    def make(self, path, library):
+        import o3_model
+
+        o3_model.compile_model(path, library, self.level, ("--threads", "1", *self.target))
 
     def pack(self, parts):
         """Parts that o3c refuses by name are taken out; when it names none, the job is split."""
@@ -90,14 +95,14 @@ class Packer:
 JOBS = []  # (opset, points): what processes that are forked inherit, as points have functions
 
 
-def pack_job(index, levels, target, seed, folder):
+def pack_job(index, levels, target, seed, folder, packer_type=Packer):
     import numeric_job
 
     opset, points = JOBS[index]
     job = numeric_job.Job(points, opset, seed, lambda text: None)
     failed = [(level, label, what) for (label, level), what in job.results.items() if level in levels]
     for level in levels:
-        packer = Packer(folder, target, level, opset)
+        packer = packer_type(folder, target, level, opset)
         packer.pack(list(job.parts))
         failed += packer.failed
     return failed

@@ -1,0 +1,250 @@
+#!/usr/bin/env python3
+"""The emulator suite: kernels for NVIDIA GPUs, run on the CPU by the emulator (emulator.h) and compared.
+
+    run_emulator.py                       some of the points below, drawn anew in each run, and the networks
+    run_emulator.py --all                 all points of the numeric suite
+    run_emulator.py Conv 'Softmax ['      the points whose labels hold one of these
+    run_emulator.py --target ampere       for one card; without it each model gets one of ampere, turing, volta
+
+A point is one of the numeric suite's (test/numeric): its references, its tolerances; many of them are one model. The
+card has 1 to 4 multiprocessors, so that small sizes take the kernels of large ones. Each model runs three times in one
+session: as written, recorded, replayed. O3_SEED sets the data, the cards, and the order of blocks, warps and
+threads. Models without code for the card are skipped, and those whose kernels have an instruction that the emulator
+does not know; why is told. The last line is "emulator: P passed, F failed, S skipped", counted in points.
+"""
+
+import argparse
+import collections
+import concurrent.futures
+import json
+import multiprocessing
+import os
+import pickle
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(os.path.dirname(HERE), "gpu"), os.path.join(os.path.dirname(HERE), "numeric")]
+
+import family_network
+import gpu_cases
+import numeric_rows
+import o3_model
+import run_numeric
+
+CARDS = ("ampere", "turing", "volta")
+# Ops with kernels of their own on a card; the others are loops over elements.
+TELLING = ("MatMul", "Gemm", "Conv", "ConvTranspose", "Attention", "Softmax", "LogSoftmax", "LayerNormalization",
+           "RMSNormalization", "InstanceNormalization", "GroupNormalization", "BatchNormalization", "ReduceMean", "ReduceMax",
+           "ReduceSum", "ReduceL2", "ReduceLogSumExp", "ArgMax", "CumSum", "MaxPool", "AveragePool", "GlobalAveragePool",
+           "Transpose", "Concat", "Slice", "Pad", "Gather", "GatherND", "ScatterND", "ScatterElements", "Resize", "TopK", "Where",
+           "Einsum", "LSTM", "GRU", "Erf", "Gelu", "Cast", "t", "s", "y0")
+LEVEL = 2
+POINTS = 16  # in one model
+RUN_SECONDS = 240
+EMULATOR = os.path.join(o3_model.BUILD, "lib", "emulator", "libcuda.so.1")
+UNKNOWN = "is not known"  # what the emulator prints of an instruction
+
+
+# ---- Compiling ----
+
+def translate(model, library, level, options):
+    """The kernels of |model| as LIBRARY.kernels; False when it has none."""
+    code, object_file = f"{library}.ll", f"{library}.o"
+    try:
+        o3_model.compile_model(model, code, level, options)
+    except o3_model.O3Error as error:
+        if "no code for the card" in str(error):
+            return False
+        raise
+    subprocess.run([os.path.join(o3_model.BUILD, "bin", "gpu_emulator"), code, object_file], check=True)
+    subprocess.run(["ld.lld", "-shared", "-o", f"{library}.kernels", object_file, EMULATOR], check=True)
+    os.remove(code)
+    os.remove(object_file)
+    return True
+
+
+class Packer(gpu_cases.Packer):
+    def make(self, path, library):
+        super().make(path, library)
+        translate(path, library, self.level, ("--threads", "1", *self.target))
+
+
+def hardware(card, multiprocessors, folder):
+    """The figures of a small |card|: a file for o3c, and what compute capability it has."""
+    printed = subprocess.run([os.path.join(o3_model.BUILD, "bin", "o3c"), "-t", card, "--print-hardware"], check=True, capture_output=True)
+    figures = json.loads(printed.stdout)
+    path = os.path.join(folder, f"{card}-{multiprocessors}.json")
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump({**figures, "multiprocessors": multiprocessors}, file)
+    return path, figures["sm"]
+
+
+# ---- Running ----
+
+def work(action, environment, printed, queue):
+    """In a process of its own: it opens the emulator first, which the runtime then finds by its name."""
+    import ctypes
+
+    os.environ.update(environment)
+    with open(printed, "w", encoding="utf-8") as file:
+        os.dup2(file.fileno(), 2)
+    ctypes.CDLL(EMULATOR)
+    queue.put(action())
+
+
+def run_apart(library, sm, seed, action):
+    """(what |action| gave or None, what was printed)."""
+    environment = {"O3_EMULATOR_KERNELS": f"{library}.kernels", "O3_EMULATOR_SM": str(sm), "O3_SEED": str(seed)}
+    queue, printed = multiprocessing.Queue(), f"{library}.printed"
+    worker = multiprocessing.Process(target=work, args=(action, environment, printed, queue))
+    worker.start()
+    found, end = None, time.monotonic() + RUN_SECONDS
+    while found is None and time.monotonic() < end and (worker.is_alive() or not queue.empty()):
+        try:
+            found = queue.get(timeout=0.2)
+        except Exception:  # pylint: disable=broad-except
+            continue
+    worker.kill()
+    worker.join()
+    with open(printed, encoding="utf-8", errors="replace") as file:
+        return found, file.read()
+
+
+class Outcome:
+    def __init__(self):
+        self.passed, self.failed, self.skipped = 0, [], collections.Counter()
+
+    def add(self, other):
+        self.passed += other.passed
+        self.failed += other.failed
+        self.skipped += other.skipped
+
+
+def run_points(path, card, sm, seed):
+    """The points of one library."""
+    outcome, library = Outcome(), path.replace(".pickle", ".so")
+    with open(path, "rb") as file:
+        level, cases = pickle.load(file)
+    labels = [label for label, *_ in cases]
+    if not os.path.exists(f"{library}.kernels"):
+        outcome.skipped["no code for the card"] += len(labels)
+        return outcome
+
+    def action():
+        results = {}
+        gpu_cases.run_library(path, results)
+        return results
+
+    results, printed = run_apart(library, sm, seed, action)
+    unknown = [line for line in printed.splitlines() if line.endswith(UNKNOWN)]
+    if unknown:
+        outcome.skipped[unknown[0].split(": ", 2)[-1]] += len(labels)
+        return outcome
+    for label in labels:
+        what = results.get((level, label)) if results else "no answer: it crashed, or took too long"
+        if what:
+            outcome.failed.append(f"FAIL {card} {label}: {what} {printed.strip()[:300]}")
+        else:
+            outcome.passed += 1
+    return outcome
+
+
+def run_model(index, card, multiprocessors, seed, scratch):
+    """Compiles and runs job |index|."""
+    folder = tempfile.mkdtemp(dir=scratch)
+    path, sm = hardware(card, multiprocessors, folder)
+    outcome = Outcome()
+    for _, label, what in gpu_cases.pack_job(index, (LEVEL,), ("--target", card, "--hardware", path), seed, folder, Packer):
+        outcome.failed.append(f"FAIL {card} {label}: {what}")
+    for name in sorted(os.listdir(folder)):
+        if name.endswith(".pickle"):
+            outcome.add(run_points(os.path.join(folder, name), f"{card}/{multiprocessors}", sm, seed))
+    shutil.rmtree(folder)
+    return outcome
+
+
+def run_network(card, seed, scratch):
+    """family_network.py: three runs."""
+    folder = tempfile.mkdtemp(dir=scratch)
+    _, sm = hardware(card, 1, folder)
+    family_network.pack(folder, card)
+    library, outcome = os.path.join(folder, "families.so"), Outcome()
+    translate(os.path.join(folder, "families.onnx"), library, family_network.LEVEL, family_network.options(card))
+    errors, printed = run_apart(library, sm, seed, lambda: family_network.errors(folder))
+    if errors and max(errors) <= family_network.TOLERANCE:
+        outcome.passed += 1
+    else:
+        outcome.failed.append(f"FAIL {card} family_network: errors {errors} {printed.strip()[:300]}")
+    shutil.rmtree(folder)
+    return outcome
+
+
+# ---- The suite ----
+
+def chosen_points(options):
+    points = numeric_rows.all_points()
+    if options.labels:
+        return [point for point in points if any(part in point.label() for part in options.labels)]
+    return points if options.all else [point for point in points if point.label().split(" ")[0].split(",")[0] in TELLING]
+
+
+def jobs_of(points, draw):
+    """Models of few points each, in random order."""
+    run_numeric.STATIC_POINTS = POINTS
+    draw.shuffle(points)
+    jobs = run_numeric.chunks(points)
+    draw.shuffle(jobs)
+    return jobs
+
+
+def run_in_time(end, function, arguments):
+    return function(*arguments) if time.monotonic() < end else Outcome()
+
+
+def run_until(end, jobs, workers):
+    """The outcomes of |jobs|, (function, arguments), as long as there is time to begin one."""
+    outcome = Outcome()
+    with concurrent.futures.ProcessPoolExecutor(workers, multiprocessing.get_context("fork")) as pool:
+        for future in [pool.submit(run_in_time, end, *job) for job in jobs]:
+            outcome.add(future.result())
+    return outcome
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("labels", nargs="*", help="parts of the labels of the points to run")
+    parser.add_argument("--all", action="store_true", help="all points")
+    parser.add_argument("--target", choices=CARDS, help="the card (default: one for each model)")
+    parser.add_argument("--seconds", type=float, default=25, help="begin no model after these (default: 25; with labels or --all no end)")
+    parser.add_argument("--jobs", type=int, default=min(4, os.cpu_count()), help="models at a time")
+    options = parser.parse_args()
+    seed = int(os.environ.get("O3_SEED", random.SystemRandom().randrange(2**31)))
+    draw, cards = random.Random(seed), (options.target,) if options.target else CARDS
+    start = time.monotonic()
+    os.environ["O3_PTXAS"] = ""
+    scratch = tempfile.mkdtemp(prefix="o3-emulator-")
+    try:
+        gpu_cases.JOBS[:] = jobs_of(chosen_points(options), draw)
+        print(f"emulator: {sum(len(points) for _, points in gpu_cases.JOBS)} points to draw from, O3_SEED={seed}", flush=True)
+        jobs = [] if options.labels else [(run_network, (card, seed, scratch)) for card in cards]
+        jobs += [(run_model, (index, draw.choice(cards), draw.randint(1, 4), seed, scratch)) for index in range(len(gpu_cases.JOBS))]
+        end = start + (float("inf") if options.all or options.labels else options.seconds)
+        outcome = run_until(end, jobs, options.jobs)
+    finally:
+        shutil.rmtree(scratch)
+    for line in outcome.failed:
+        print(line)
+    for why, count in outcome.skipped.most_common():
+        print(f"skipped {count}: {why}")
+    print(f"{time.monotonic() - start:.0f} s; to see it again: O3_SEED={seed}")
+    print(f"emulator: {outcome.passed} passed, {len(outcome.failed)} failed, {sum(outcome.skipped.values())} skipped")
+    return 1 if outcome.failed or not outcome.passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -220,7 +220,8 @@ def main():
     parser.add_argument("labels", nargs="*", help="parts of the labels of the points to run")
     parser.add_argument("--all", action="store_true", help="all points")
     parser.add_argument("--target", choices=CARDS, help="the card (default: one for each model)")
-    parser.add_argument("--seconds", type=float, default=25, help="begin no model after these (default: 25; with labels or --all no end)")
+    parser.add_argument("--models", type=int, default=24, help="of the points (default: 24; with labels or --all no limit)")
+    parser.add_argument("--seconds", type=float, default=60, help="begin no model after these (default: 60; likewise)")
     parser.add_argument("--jobs", type=int, default=min(4, os.cpu_count()), help="models at a time")
     options = parser.parse_args()
     seed = int(os.environ.get("O3_SEED", random.SystemRandom().randrange(2**31)))
@@ -229,11 +230,12 @@ def main():
     os.environ["O3_PTXAS"] = ""
     scratch = tempfile.mkdtemp(prefix="o3-emulator-")
     try:
-        gpu_cases.JOBS[:] = jobs_of(chosen_points(options), draw)
-        print(f"emulator: {sum(len(points) for _, points in gpu_cases.JOBS)} points to draw from, O3_SEED={seed}", flush=True)
+        whole = options.all or options.labels
+        gpu_cases.JOBS[:] = jobs_of(chosen_points(options), draw)[:None if whole else options.models]
+        print(f"emulator: {sum(len(points) for _, points in gpu_cases.JOBS)} points, O3_SEED={seed}", flush=True)
         jobs = [] if options.labels else [(run_network, (card, seed, scratch)) for card in cards]
         jobs += [(run_model, (index, draw.choice(cards), draw.randint(1, 4), seed, scratch)) for index in range(len(gpu_cases.JOBS))]
-        end = start + (float("inf") if options.all or options.labels else options.seconds)
+        end = start + (float("inf") if whole else options.seconds)
         outcome = run_until(end, jobs, options.jobs)
     finally:
         shutil.rmtree(scratch)

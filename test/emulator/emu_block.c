@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 
 #include "emulator.h"
+#include "hopper_ops.h"
 
 enum { STACK_BYTES = 64 << 10, IDLE_ROUNDS = 1000, ILLEGAL_ADDRESS = 700, LAUNCH_FAILED = 719 };
 
@@ -314,9 +315,11 @@ static void begin_block(emu_block_t *block, unsigned rank, const unsigned index[
                              .lane = i % EMU_WARP};
     prepare_stack(thread);
   }
+  emu_hopper_begin(block);
 }
 
 static void end_block(const emu_block_t *block) {
+  emu_hopper_end(block);
   if (!emu_shared_intact(block->shared, card.launch->shared))
     emu_fail("block %u,%u,%u has written beyond its %u bytes of shared memory", block->index[0],
              block->index[1], block->index[2], card.launch->shared);

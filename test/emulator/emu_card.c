@@ -6,9 +6,10 @@
 #include <string.h>
 
 #include "emulator.h"
+#include "hopper_map.h"
 #include "test/fakes/fake_cuda_card.h"
 
-enum { NO_BINARY = 209, NOT_SUPPORTED = 801 };  // CUDA_ERROR_NO_BINARY_FOR_GPU, CUDA_ERROR_NOT_SUPPORTED
+enum { NO_BINARY = 209 };  // CUDA_ERROR_NO_BINARY_FOR_GPU
 
 static const emu_kernel_t *kernels;
 
@@ -66,12 +67,6 @@ static int launch(const fake_cuda_launch_t *given) {
   return emu_run(&launch);
 }
 
-// There is no unit that would read it.
-static int map(void *map, const fake_cuda_map_t *given) {
-  (void)map, (void)given;
-  return NOT_SUPPORTED;
-}
-
 const fake_cuda_card_t fake_cuda_card = {.reset = reset,
                                          .capability = capability,
                                          .load = load,
@@ -81,4 +76,4 @@ const fake_cuda_card_t fake_cuda_card = {.reset = reset,
                                          .launch = launch,
                                          .alloc = emu_memory_alloc,
                                          .free = emu_memory_free,
-                                         .map = map};
+                                         .map = emu_map_encode};

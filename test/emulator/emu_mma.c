@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "emu_ops.h"
+#include "hopper_ops.h"
 
 // ---- Numbers ----
 
@@ -170,4 +171,7 @@ void emu_store_matrices(emu_warp_t *warp, uint32_t lanes) {
       }
     }
   }
+  for (int matrix = 0; matrix < matrices_of(warp); ++matrix)
+    for (int row = 0; row < 8; ++row)
+      emu_hopper_wrote(matrix_row(warp, matrix, row), warp->threads[8 * matrix + row].number);
 }

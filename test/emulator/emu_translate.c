@@ -12,7 +12,7 @@
 #include "base/file.h"
 #include "target/llvm_code.h"
 
-enum { MAX_SITES = 1 << 14, MAX_NAME = 1024 };
+enum { MAX_SITES = 1 << 14, MAX_NAME = 1 << 15 };
 
 typedef struct translation {
   o3_llvm_code_t code;
@@ -50,11 +50,12 @@ static LLVMValueRef array_global(const translation_t *t, LLVMTypeRef type, LLVMV
 
 /* ---- Sites ---- */
 
-/* The instruction of inline PTX: its first word, or all of it. */
+/* Inline PTX up to its operands, or all of it. */
 static void name_assembly(LLVMValueRef callee, char name[MAX_NAME]) {
   size_t length = 0;
   const char *text = LLVMGetInlineAsmAsmString(callee, &length);
-  size_t word = *text == '{' ? length : strcspn(text, " \t");
+  size_t word = *text == '{' ? length : strcspn(text, "$[{");
+  while (word && text[word - 1] == ' ') --word;
   snprintf(name, MAX_NAME, "%.*s", (int)word, text);
 }
 
@@ -70,9 +71,10 @@ static bool name_site(LLVMValueRef call, char name[MAX_NAME]) {
   return strncmp(name, "llvm.nvvm.", strlen("llvm.nvvm.")) == 0;
 }
 
-static LLVMValueRef site_global(translation_t *t, const char *name) {
-  LLVMValueRef fields[] = {text_global(t, name), LLVMConstNull(t->ptr)};
-  LLVMValueRef site = constant_global(t, record(t, fields, 2), "");
+static LLVMValueRef site_global(translation_t *t, const char *name, unsigned operands, unsigned results) {
+  LLVMValueRef null = LLVMConstNull(t->ptr);
+  LLVMValueRef fields[] = {text_global(t, name), word_of(t, operands), word_of(t, results), null, null};
+  LLVMValueRef site = constant_global(t, record(t, fields, 5), "");
   if (t->num_sites == MAX_SITES) return NULL;
   t->sites[t->num_sites++] = site;
   return site;
@@ -95,22 +97,23 @@ static LLVMValueRef take_results(const translation_t *t, LLVMTypeRef type) {
 }
 
 static unsigned count_results(LLVMTypeRef type) {
+  if (LLVMGetTypeKind(type) == LLVMVoidTypeKind) return 0;
   return LLVMGetTypeKind(type) == LLVMStructTypeKind ? LLVMCountStructElementTypes(type) : 1;
 }
 
 /* A word for each operand; results are read right after the call, so that all sites share the arrays. */
 static o3_status_t replace_site(translation_t *t, LLVMValueRef call, const char *name) {
-  LLVMValueRef site = site_global(t, name);
-  if (!site) return o3_status_create(O3_STATUS_UNSUPPORTED, "more than %d sites in a kernel", MAX_SITES);
   LLVMTypeRef type = LLVMTypeOf(call);
   unsigned count = LLVMGetNumArgOperands(call);
+  LLVMValueRef site = site_global(t, name, count, count_results(type));
+  if (!site) return o3_status_create(O3_STATUS_UNSUPPORTED, "more than %d sites in a kernel", MAX_SITES);
   LLVMPositionBuilderBefore(t->builder, call);
   for (unsigned i = 0; i < count; ++i)
     LLVMBuildStore(t->builder, LLVMGetArgOperand(call, i), slot(t, t->operands, i));
   LLVMValueRef arguments[] = {site, t->operands, t->results};
   LLVMBuildCall2(t->builder, t->call_type, t->call, arguments, 3, "");
   if (count > t->max_operands) t->max_operands = count;
-  if (LLVMGetTypeKind(type) != LLVMVoidTypeKind) {
+  if (count_results(type)) {
     if (count_results(type) > t->max_results) t->max_results = count_results(type);
     LLVMReplaceAllUsesWith(call, take_results(t, type));
   }

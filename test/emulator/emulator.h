@@ -9,7 +9,7 @@
 // Dispatch. A name is looked up in emu_ops.def (the first pattern of fnmatch that fits): the function behind
 // it gets the operands. Operations of a thread run as soon as it comes to them; those of a warp once all of
 // its lanes that take part have come to the same one, for all of them together. For inline PTX the name is
-// the first word of its text, or the whole text where that begins with a brace; operands are the inputs in
+// its text up to its operands, or the whole text where that begins with a brace; operands are the inputs in
 // their order, tied ones included, results the outputs. A kernel with a name that nothing fits is no kernel
 // of this card: cuModuleGetFunction says so, and the reason is printed.
 //
@@ -52,7 +52,9 @@ typedef struct emu_op emu_op_t;
 
 typedef struct emu_site {
   const char *name;
+  int64_t num_operands, num_results;
   const emu_op_t *op;  // once it is looked up
+  void *read;          // what the operation keeps of the name
 } emu_site_t;
 
 typedef struct emu_kernel {
@@ -93,7 +95,7 @@ typedef struct emu_thread {
   int lane;
   emu_state_t state;
   // Where it is or waits:
-  const emu_site_t *site;
+  emu_site_t *site;
   const emu_word_t *operands;
   emu_word_t *results;
   uint32_t mask;

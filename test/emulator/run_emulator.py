@@ -36,7 +36,7 @@ import numeric_rows
 import o3_model
 import run_numeric
 
-CARDS = ("ampere", "turing", "volta")
+CARDS = ("ampere", "turing", "volta", "hopper")
 # Ops with kernels of their own on a card; the others are loops over elements.
 TELLING = ("MatMul", "Gemm", "Conv", "ConvTranspose", "Attention", "Softmax", "LogSoftmax", "LayerNormalization",
            "RMSNormalization", "InstanceNormalization", "GroupNormalization", "BatchNormalization", "ReduceMean", "ReduceMax",

@@ -165,16 +165,24 @@ static bool waits(const emu_thread_t *thread, int id) {
   return thread->state == EMU_AT_BARRIER && thread->barrier == id;
 }
 
-// Warps come to a barrier as a whole.
-static void check_warps(const emu_block_t *block, int id) {
-  for (int i = 0; i < (block->num_threads + EMU_WARP - 1) / EMU_WARP; ++i) {
-    const emu_warp_t *warp = &block->warps[i];
-    uint32_t here = 0;
-    for (int lane = 0; lane < EMU_WARP; ++lane)
-      if (warp->alive >> lane & 1 && waits(&warp->threads[lane], id)) here |= 1U << lane;
-    if (here && here != warp->alive)
-      emu_fail("of warp %d lanes %08x of %08x are at barrier %d", i, here, warp->alive, id);
+// Warps come to a barrier as a whole, in one place of the code.
+static void check_warp(const emu_warp_t *warp, int id) {
+  uint32_t here = 0;
+  const emu_site_t *site = NULL;
+  for (int lane = 0; lane < EMU_WARP; ++lane) {
+    const emu_thread_t *thread = &warp->threads[lane];
+    if (!(warp->alive >> lane & 1) || !waits(thread, id)) continue;
+    if (site && thread->site != site)
+      emu_fail("of warp %d lanes at barrier %d came from two places", warp->number, id);
+    site = thread->site;
+    here |= 1U << lane;
   }
+  if (here && here != warp->alive)
+    emu_fail("of warp %d lanes %08x of %08x are at barrier %d", warp->number, here, warp->alive, id);
+}
+
+static void check_warps(const emu_block_t *block, int id) {
+  for (int i = 0; i < (block->num_threads + EMU_WARP - 1) / EMU_WARP; ++i) check_warp(&block->warps[i], id);
 }
 
 static void release_if_full(emu_block_t *block, int id) {

@@ -16,27 +16,26 @@ does not know; why is told. The last line is "emulator: P passed, F failed, S sk
 import argparse
 import collections
 import concurrent.futures
-import json
 import multiprocessing
 import os
 import pickle
 import random
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [os.path.join(os.path.dirname(HERE), "gpu"), os.path.join(os.path.dirname(HERE), "numeric")]
+sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "gpu"), os.path.join(os.path.dirname(HERE), "numeric")]
 
+import emulated
 import family_network
+import faulty_kernels
 import gpu_cases
 import numeric_rows
 import o3_model
 import run_numeric
 
-CARDS = ("ampere", "turing", "volta", "hopper")
 # Ops with kernels of their own on a card; the others are loops over elements.
 TELLING = ("MatMul", "Gemm", "Conv", "ConvTranspose", "Attention", "Softmax", "LogSoftmax", "LayerNormalization",
            "RMSNormalization", "InstanceNormalization", "GroupNormalization", "BatchNormalization", "ReduceMean", "ReduceMax",
@@ -45,63 +44,32 @@ TELLING = ("MatMul", "Gemm", "Conv", "ConvTranspose", "Attention", "Softmax", "L
            "Einsum", "LSTM", "GRU", "Erf", "Gelu", "Cast", "t", "s", "y0")
 LEVEL = 2
 POINTS = 16  # in one model
+ORDERS = 4  # of blocks, warps and lanes, that a faulty kernel is tried in
 RUN_SECONDS = 240
-EMULATOR = os.path.join(o3_model.BUILD, "lib", "emulator", "libcuda.so.1")
 UNKNOWN = "is not known"  # what the emulator prints of an instruction
 
 
 # ---- Compiling ----
 
-def translate(model, library, level, options):
-    """The kernels of |model| as LIBRARY.kernels; False when it has none."""
-    code, object_file = f"{library}.ll", f"{library}.o"
-    try:
-        o3_model.compile_model(model, code, level, options)
-    except o3_model.O3Error as error:
-        if "no code for the card" in str(error):
-            return False
-        raise
-    subprocess.run([os.path.join(o3_model.BUILD, "bin", "gpu_emulator"), code, object_file], check=True)
-    subprocess.run(["ld.lld", "-shared", "-o", f"{library}.kernels", object_file, EMULATOR], check=True)
-    os.remove(code)
-    os.remove(object_file)
-    return True
-
-
 class Packer(gpu_cases.Packer):
     def make(self, path, library):
         super().make(path, library)
-        translate(path, library, self.level, ("--threads", "1", *self.target))
-
-
-def hardware(card, multiprocessors, folder):
-    """The figures of a small |card|: a file for o3c, and what compute capability it has."""
-    printed = subprocess.run([os.path.join(o3_model.BUILD, "bin", "o3c"), "-t", card, "--print-hardware"], check=True, capture_output=True)
-    figures = json.loads(printed.stdout)
-    path = os.path.join(folder, f"{card}-{multiprocessors}.json")
-    with open(path, "w", encoding="utf-8") as file:
-        json.dump({**figures, "multiprocessors": multiprocessors}, file)
-    return path, figures["sm"]
+        emulated.translate(path, library, self.level, ("--threads", "1", *self.target))
 
 
 # ---- Running ----
 
-def work(action, environment, printed, queue):
-    """In a process of its own: it opens the emulator first, which the runtime then finds by its name."""
-    import ctypes
-
-    os.environ.update(environment)
+def work(action, library, sm, seed, printed, queue):
     with open(printed, "w", encoding="utf-8") as file:
         os.dup2(file.fileno(), 2)
-    ctypes.CDLL(EMULATOR)
+    emulated.enter(library, sm, seed)
     queue.put(action())
 
 
 def run_apart(library, sm, seed, action):
     """(what |action| gave or None, what was printed)."""
-    environment = {"O3_EMULATOR_KERNELS": f"{library}.kernels", "O3_EMULATOR_SM": str(sm), "O3_SEED": str(seed)}
     queue, printed = multiprocessing.Queue(), f"{library}.printed"
-    worker = multiprocessing.Process(target=work, args=(action, environment, printed, queue))
+    worker = multiprocessing.Process(target=work, args=(action, library, sm, seed, printed, queue))
     worker.start()
     found, end = None, time.monotonic() + RUN_SECONDS
     while found is None and time.monotonic() < end and (worker.is_alive() or not queue.empty()):
@@ -157,7 +125,7 @@ def run_points(path, card, sm, seed):
 def run_model(index, card, multiprocessors, seed, scratch):
     """Compiles and runs job |index|."""
     folder = tempfile.mkdtemp(dir=scratch)
-    path, sm = hardware(card, multiprocessors, folder)
+    path, sm = emulated.hardware(card, multiprocessors, folder)
     outcome = Outcome()
     for _, label, what in gpu_cases.pack_job(index, (LEVEL,), ("--target", card, "--hardware", path), seed, folder, Packer):
         outcome.failed.append(f"FAIL {card} {label}: {what}")
@@ -171,16 +139,44 @@ def run_model(index, card, multiprocessors, seed, scratch):
 def run_network(card, seed, scratch):
     """family_network.py: three runs."""
     folder = tempfile.mkdtemp(dir=scratch)
-    _, sm = hardware(card, 1, folder)
+    _, sm = emulated.hardware(card, 1, folder)
     family_network.pack(folder, card)
     library, outcome = os.path.join(folder, "families.so"), Outcome()
-    translate(os.path.join(folder, "families.onnx"), library, family_network.LEVEL, family_network.options(card))
+    emulated.translate(os.path.join(folder, "families.onnx"), library, family_network.LEVEL, family_network.options(card))
     errors, printed = run_apart(library, sm, seed, lambda: family_network.errors(folder))
     if errors and max(errors) <= family_network.TOLERANCE:
         outcome.passed += 1
     else:
         outcome.failed.append(f"FAIL {card} family_network: errors {errors} {printed.strip()[:300]}")
     shutil.rmtree(folder)
+    return outcome
+
+
+def verdict(values, ended, printed, expected):
+    """What is wrong with how the kernel ended."""
+    right = [values[(i + 33) % len(values)] for i in range(len(values))]
+    if expected in (faulty_kernels.GOOD, faulty_kernels.WRONG):
+        return "" if ended and (ended == right) == (expected == faulty_kernels.GOOD) else f"gave {ended} {printed}"
+    return "" if not ended and expected in printed else f"ended with {ended}, printed '{printed.strip()}'"
+
+
+def run_faulty(name, seed, scratch):
+    """A kernel of faulty_kernels.py. A barrier that is missing shows in one of some orders; all else in each."""
+    body, expected = faulty_kernels.KERNELS[name]
+    folder, outcome, draw = tempfile.mkdtemp(dir=scratch), Outcome(), random.Random(seed)
+    library, found = os.path.join(folder, "faulty"), []
+    with open(f"{library}.ll", "w", encoding="utf-8") as file:
+        file.write(faulty_kernels.HEAD + body + faulty_kernels.TAIL)
+    emulated.link(f"{library}.ll", library)
+    for turn in range(ORDERS):
+        values = [float(draw.randint(1, 99)) for _ in range(64)]
+        ended, printed = run_apart(library, 80, seed + turn, lambda given=values: (faulty_kernels.launch(emulated.EMULATOR, given),))
+        found.append(verdict(values, ended and ended[0], printed, expected))
+    wrong = [what for what in found if what]
+    if (len(wrong) == ORDERS if expected == faulty_kernels.WRONG else wrong):
+        outcome.failed.append(f"FAIL {name}: {wrong[0][:300]}")
+    else:
+        outcome.passed += 1
     return outcome
 
 
@@ -219,13 +215,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("labels", nargs="*", help="parts of the labels of the points to run")
     parser.add_argument("--all", action="store_true", help="all points")
-    parser.add_argument("--target", choices=CARDS, help="the card (default: one for each model)")
+    parser.add_argument("--target", choices=emulated.CARDS, help="the card (default: one for each model)")
     parser.add_argument("--models", type=int, default=24, help="of the points (default: 24; with labels or --all no limit)")
     parser.add_argument("--seconds", type=float, default=60, help="begin no model after these (default: 60; likewise)")
     parser.add_argument("--jobs", type=int, default=min(4, os.cpu_count()), help="models at a time")
     options = parser.parse_args()
     seed = int(os.environ.get("O3_SEED", random.SystemRandom().randrange(2**31)))
-    draw, cards = random.Random(seed), (options.target,) if options.target else CARDS
+    draw, cards = random.Random(seed), (options.target,) if options.target else emulated.CARDS
     start = time.monotonic()
     os.environ["O3_PTXAS"] = ""
     scratch = tempfile.mkdtemp(prefix="o3-emulator-")
@@ -234,6 +230,7 @@ def main():
         gpu_cases.JOBS[:] = jobs_of(chosen_points(options), draw)[:None if whole else options.models]
         print(f"emulator: {sum(len(points) for _, points in gpu_cases.JOBS)} points, O3_SEED={seed}", flush=True)
         jobs = [] if options.labels else [(run_network, (card, seed, scratch)) for card in cards]
+        jobs += [] if options.labels else [(run_faulty, (name, seed, scratch)) for name in faulty_kernels.KERNELS]
         jobs += [(run_model, (index, draw.choice(cards), draw.randint(1, 4), seed, scratch)) for index in range(len(gpu_cases.JOBS))]
         end = start + (float("inf") if whole else options.seconds)
         outcome = run_until(end, jobs, options.jobs)

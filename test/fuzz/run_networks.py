@@ -7,6 +7,7 @@
     run_networks.py --runtime            ONNX Runtime is asked too, about each
     run_networks.py --target hopper      code for a GPU is made, and assembled where ptxas is
     run_networks.py --target gpu         and run on this machine's card
+    run_networks.py --target ampere --emulated    and run by the emulator, as a card of 1 to 4 multiprocessors
 
 Network and options follow from the seed alone. One that fails is made smaller as long as it fails; what is left is
 kept in the build folder, with a line that says how to see it again. "o3c refuses it" is a failure as well, for all
@@ -30,11 +31,12 @@ for threads in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
     os.environ.setdefault(threads, "1")  # before NumPy is read
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "numeric")]
+sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "numeric"), os.path.join(os.path.dirname(HERE), "emulator")]
 
 import numpy as np
 import onnx
 
+import emulated
 import o3_model
 from net_draw import draw_net
 from net_graph import Unfit, recomputed, with_outputs, without
@@ -49,18 +51,20 @@ GUESSED = "must equal"
 OLDER = ("volta", "turing", "sm_70", "sm_75")  # have float32 and float16 only
 PRECISIONS = {"fp32": None, "fp16": "f16", "bf16": "bf16", "tf32": "tf32"}  # o3c's name, and net_graph's
 
-How = collections.namedtuple("How", "level target options threads")
+# multiprocessors: of the emulated card; 0: there is none.
+How = collections.namedtuple("How", "level target options threads multiprocessors")
 
 
-def draw_how(rng, target):
+def draw_how(rng, target, is_emulated):
     level = rng.choice([0, 1, 2, 3, 3, 3])
     options = ["--no-fusion"] if rng.random() < 0.05 else []
     if level == 3 and target is None:
         options += ["--sparse-format", rng.choice(FORMATS)]
     if target:
         precisions = ["fp32", "fp16"] + ([] if target in OLDER else ["bf16", "tf32"])
-        return How(max(level, 1), target, [*options, "--precision", rng.choice(precisions)], 1)
-    return How(level, rng.choice(CPUS), options, rng.choice([1, 1, 2, 3]))
+        return How(max(level, 1), target, [*options, "--precision", rng.choice(precisions)], 1,
+                   rng.randint(1, 4) if is_emulated else 0)
+    return How(level, rng.choice(CPUS), options, rng.choice([1, 1, 2, 3]), 0)
 
 
 def described(how):
@@ -87,6 +91,14 @@ def compared(net, trial, results):
     return next(filter(None, (net.difference(trial, name, got) for name, got in zip(net.outputs, results))), None)
 
 
+def enter_emulator(how, path, library, options):
+    """Adds the card to |options|."""
+    figures, sm = emulated.hardware(how.target, how.multiprocessors, os.path.dirname(path))
+    options += ["--hardware", figures]
+    emulated.translate(path, library, how.level, options)
+    emulated.enter(library, sm, how.multiprocessors)
+
+
 def failure(net, how, folder, runtime=False):
     """None, or (what kind, what is wrong)."""
     path, library = os.path.join(folder, "net.onnx"), os.path.join(folder, "net.so")
@@ -97,11 +109,14 @@ def failure(net, how, folder, runtime=False):
             what = results and compared(net, trial, results)
             if what:
                 return "reference", f"ONNX Runtime: {what}"
+    options = ["--target", how.target, "-j", "1", *how.options]
     try:
-        o3_model.compile_model(path, library, how.level, ["--target", how.target, "-j", "1", *how.options], COMPILE_SECONDS)
+        if how.multiprocessors:
+            enter_emulator(how, path, library, options)
+        o3_model.compile_model(path, library, how.level, options, COMPILE_SECONDS)
     except o3_model.O3Error as error:
         return ("refused" if error.code != "crash" else "crash"), f"o3c: {error.code}: {error}"
-    if how.target not in (*CPUS, "gpu"):
+    if how.target not in (*CPUS, "gpu") and not how.multiprocessors:
         return None
     session = o3_model.Model(library).session(threads=how.threads)
     for trial in [*range(len(net.trials)), 0]:
@@ -117,10 +132,10 @@ def failure(net, how, folder, runtime=False):
     return None
 
 
-def built(seed, target):
+def built(seed, options):
     rng = random.Random(seed)
-    how = draw_how(rng, target)
-    rounded = PRECISIONS[how.options[-1]] if target else None
+    how = draw_how(rng, options.target, options.emulated)
+    rounded = PRECISIONS[how.options[-1]] if options.target else None
     return draw_net(rng, np.random.default_rng(seed), rounded), how
 
 
@@ -169,7 +184,7 @@ def apart(seconds, function, *rest):
 
 
 def check_seed(folder, seed, options):
-    net, how = built(seed, options.target)
+    net, how = built(seed, options)
     return failure(net, how, folder, options.runtime) if net else ("none", "")
 
 
@@ -215,7 +230,7 @@ def node_line(net, node):
 
 def reported(folder, seed, what, options):
     """A failure as text; the network is kept."""
-    net, how = built(seed, options.target)
+    net, how = built(seed, options)
     lines = [f"networks: seed {seed}, {described(how)}: {what[0]}: {what[1]}"]
     if what[0] == "tester":
         return lines[0]
@@ -227,7 +242,7 @@ def reported(folder, seed, what, options):
     onnx.save(net.model(), stem + ".onnx")
     np.savez(stem + ".npz", **{name: item.arrays[0] for name, item in net.inputs.items()})
     lines += [node_line(net, node) for node in net.nodes]
-    again = f"test/fuzz/run_networks.py --seed {seed} --count 1" + (f" --target {options.target}" if options.target else "")
+    again = f"test/fuzz/run_networks.py --seed {seed} --count 1" + (f" --target {options.target}" if options.target else "") + " --emulated" * options.emulated
     return "\n".join([*lines, f"  kept: {stem}.onnx; again: {again}"])
 
 
@@ -239,6 +254,7 @@ def arguments():
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="networks at a time")
     parser.add_argument("--runtime", action="store_true", help="compare ONNX Runtime, too")
     parser.add_argument("--target", help="a GPU of o3c's list")
+    parser.add_argument("--emulated", action="store_true", help="run the GPU's code by the emulator")
     parser.add_argument("--limit", type=float, default=120, help="seconds that a network may take")
     parser.add_argument("--shrink", type=float, default=60, help="seconds to make one that fails smaller")
     parser.add_argument("--keep", default=os.path.join(o3_model.BUILD, "networks"), help="folder for those that fail")

@@ -5,6 +5,7 @@ import numpy as np
 from numeric_row import F32, HALVES, IMAGE, MATRIX, VECTOR, C, R, T, W
 
 R("MatMul", ["M,K", "K,N"], MATRIX, ["f32", "f64", *HALVES], np.matmul, _tol=16)
+R("MatMul", ["B,1,M,1", W("1,257")], [(62, 3), (2, 3)], F32, np.matmul, _tol=4)  # a product is a sum of one
 R("MatMul", ["M,K", W("13,24")], [(7, 13), (1, 13), (33, 13), (0, 13)], F32, lambda a, b: a @ b, _tol=8, _symbolic=False)
 R("MatMul", ["M,48", W("48,40")], [(7,), (1,), (33,), (0,), (128,)], F32, np.matmul, _tol=8)
 R("MatMul", ["B,M,K", "B,K,N"], [(2, 7, 13, 11), (1, 1, 1, 1), (3, 16, 32, 17), (0, 4, 4, 4), (2, 3, 0, 4),

@@ -217,8 +217,12 @@ static bool lies_by_rows(const o3_row_plan_t *p, const o3_row_operand_t *operand
   return true;
 }
 
+/* What is written once a row goes straight to memory, also where a row has one element. */
 static void find_rows(o3_row_plan_t *p) {
-  for (int v = 0; v < p->num_values; ++v) p->values[v].rows = p->values[v].argument >= 0;
+  for (int v = 0; v < p->num_values; ++v) {
+    o3_row_value_t *value = &p->values[v];
+    value->rows = value->argument >= 0 && (value->whole || !value->written);
+  }
   for (int i = 0; i < p->num_ops; ++i) {
     const o3_row_op_t *op = &p->ops[i];
     for (int k = 0; k < op->num_operands; ++k) {

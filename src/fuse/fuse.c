@@ -12,6 +12,7 @@
 #include "fuse/fold_transposes.h"
 #include "fuse/group.h"
 #include "fuse/mark_causal.h"
+#include "fuse/merge.h"
 #include "fuse/move_collapse.h"
 #include "fuse/move_reshapes.h"
 #include "fuse/outline_kernel.h"
@@ -41,6 +42,25 @@ static o3_status_t fuse_block(fuser_t *self, MlirBlock block) {
   return NULL;
 }
 
+/* A product reads what is filled with one value from memory like any operand: its kernel is not to make it,
+ * even where the sums start at the same value. */
+static o3_status_t mark_filled_operands(MlirOperation op, void *context) {
+  o3_dep_generic_t product, fill;
+  (void)context;
+  if (!o3_dep_generic_read(op, &product) || o3_dep_generic_kind(&product) != O3_DEP_CONTRACTION) return NULL;
+  for (int i = 0; i < product.num_inputs; ++i) {
+    MlirOperation def = o3_value_def(mlirOperationGetOperand(op, i));
+    bool is_filled = !mlirOperationIsNull(def) && o3_dep_generic_read(def, &fill) &&
+                     o3_dep_generic_kind(&fill) == O3_DEP_FILL;
+    if (!is_filled) continue;
+    MlirOperation own = mlirOperationClone(def);
+    mlirBlockInsertOwnedOperationBefore(mlirOperationGetBlock(op), op, own);
+    o3_op_attr_set(own, O3_FILLED_OPERAND, mlirUnitAttrGet(mlirOperationGetContext(op)));
+    mlirOperationSetOperand(op, i, mlirOperationGetResult(own, 0));
+  }
+  return NULL;
+}
+
 /* Blocks of branches and loops, whose op is there still. */
 static o3_status_t fuse_nested(MlirOperation op, void *context) {
   MlirStringRef name = o3_op_name(op);
@@ -48,6 +68,15 @@ static o3_status_t fuse_nested(MlirOperation op, void *context) {
   for (intptr_t r = 0; r < mlirOperationGetNumRegions(op); ++r) {
     MlirBlock block = mlirRegionGetFirstBlock(mlirOperationGetRegion(op, r));
     if (!mlirBlockIsNull(block)) O3_TRY(fuse_block(context, block));
+  }
+  return NULL;
+}
+
+/* An op that had been overwritten may have been found to compute nothing. */
+static o3_status_t spare_arguments(o3_arena_t *arena, MlirModule module) {
+  MlirOperation func = mlirBlockGetFirstOperation(mlirModuleGetBody(module));
+  for (; !mlirOperationIsNull(func); func = mlirOperationGetNextInBlock(func)) {
+    if (o3_op_string(func, O3_KERNEL_KIND).data) O3_TRY(o3_fuse_spare_arguments(arena, o3_func_body(func)));
   }
   return NULL;
 }
@@ -68,11 +97,13 @@ o3_status_t o3_fuse(o3_pass_env_t *env, MlirModule module) {
   if (!status) status = o3_fuse_fold_transposes(scratch, body, env->machine);
   if (!status) status = o3_ir_run_pipeline(module, "builtin.module(canonicalize,cse)");
   if (!status) o3_fuse_mark_causal(body);
+  if (!status) status = o3_walk(o3_module_func(module, "main"), mark_filled_operands, NULL);
   fuser_t self = {env, scratch, module, 0};
   if (!status) status = fuse_block(&self, body);
   if (!status) status = o3_walk(o3_module_func(module, "main"), fuse_nested, &self);
   if (!status) status = o3_fuse_chains(env, scratch, module);
   if (!status) status = o3_ir_run_pipeline(module, "builtin.module(canonicalize,cse)");
+  if (!status) status = spare_arguments(scratch, module);
   if (!status) status = o3_fuse_dissolve(scratch, module);
   o3_arena_destroy(scratch);
   return status;

@@ -513,12 +513,16 @@ static bool root_overwrites(const o3_dep_node_t *root, const o3_dep_node_t *node
   return false;
 }
 
-/* Whether an input of |generic| that is not |besides| tells how long loop |dim| is. */
-static bool tells_loop(const grower_t *self, const o3_dep_generic_t *generic, const o3_dep_node_t *besides,
+/* Whether an input of |node| that is not |besides| tells how long loop |dim| is. One that is made of
+ * positions alone, as gathered elements are, may be merged and then tells nothing. */
+static bool tells_loop(const grower_t *self, const o3_dep_node_t *node, const o3_dep_node_t *besides,
                        int dim) {
+  const o3_dep_generic_t *generic = node->generic;
   for (int i = 0; i < generic->num_inputs; ++i) {
-    if (besides && o3_dep_producer(self->groups->graph, mlirOperationGetOperand(generic->op, i)) == besides)
-      continue;
+    const o3_dep_node_t *producer =
+        o3_dep_producer(self->groups->graph, mlirOperationGetOperand(generic->op, i));
+    bool is_silent = producer && producer->kind == O3_DEP_MAP && !producer->generic->num_inputs;
+    if ((besides && producer == besides) || is_silent) continue;
     for (int p = 0; p < (int)mlirAffineMapGetNumResults(generic->maps[i]); ++p) {
       if (o3_dep_loop(generic->maps[i], p) == dim) return true;
     }
@@ -526,15 +530,24 @@ static bool tells_loop(const grower_t *self, const o3_dep_generic_t *generic, co
   return false;
 }
 
+static bool tells_loops(const grower_t *self, const o3_dep_node_t *node, const o3_dep_node_t *besides,
+                        bool reductions) {
+  for (int d = 0; d < node->generic->num_dims; ++d) {
+    if (node->generic->reduction[d] == reductions && !tells_loop(self, node, besides, d)) return false;
+  }
+  return true;
+}
+
 /* Merging leaves a reduction no operand that tells its loops when they are known from the node's result
- * alone, as those over gathered elements are. */
+ * alone, as those over gathered elements are, whatever is done with each of these on the way. */
 static bool is_merged(const grower_t *self, const o3_dep_node_t *node) {
-  const o3_dep_generic_t *user = node->num_users ? node->users[0]->generic : NULL;
-  if (node->num_users != 1 || !user) return false;
-  bool tells_all = true;
-  for (int d = 0; d < node->generic->num_dims; ++d) tells_all &= tells_loop(self, node->generic, NULL, d);
-  for (int d = 0; d < user->num_dims && !tells_all; ++d) {
-    if (user->reduction[d] && !tells_loop(self, user, node, d)) return false;
+  const o3_dep_node_t *last = node;
+  if (node->num_users != 1 || !node->users[0]->generic) return false;
+  if (tells_loops(self, node, NULL, false) && tells_loops(self, node, NULL, true)) return true;
+  for (; last->num_users == 1 && last->users[0]->generic; last = last->users[0]) {
+    const o3_dep_node_t *user = last->users[0];
+    if (user->kind != O3_DEP_MAP) return tells_loops(self, user, last, true);
+    if (tells_loops(self, user, last, false)) return true;
   }
   return true;
 }

@@ -295,3 +295,46 @@ o3_status_t o3_fuse_place(o3_arena_t *arena, MlirValue root, MlirValue out) {
   return o3_status_create(O3_STATUS_INTERNAL, "the result of op '%.*s' has no initial value",
                           O3_STR_ARGS(o3_op_label(op)));
 }
+
+/* What |value| is a view of. */
+static MlirValue viewed(MlirValue value) {
+  for (;;) {
+    MlirOperation def = o3_value_def(value);
+    bool is_view = !mlirOperationIsNull(def) && mlirOperationGetNumOperands(def) &&
+                   (o3_op_is(def, "tensor.expand_shape") || o3_op_is(def, "tensor.collapse_shape"));
+    if (!is_view) return value;
+    value = mlirOperationGetOperand(def, 0);
+  }
+}
+
+/* The generic with |out| as its initial value, and what that was as one more input. */
+static o3_status_t read_initial(o3_arena_t *arena, const o3_dep_generic_t *generic, MlirValue out) {
+  MlirValue args[O3_DEP_MAX_OPERANDS + 1], result;
+  MlirValue old = mlirOperationGetOperand(generic->op, generic->num_inputs);
+  o3_rebuild_t r = {.like = generic, .out = out, .out_map = o3_dep_result_map(generic)};
+  int places[O3_DEP_MAX_OPERANDS + 1];
+  for (int i = 0; i <= generic->num_inputs; ++i) {
+    MlirValue value = mlirOperationGetOperand(generic->op, i);
+    places[i] = o3_rebuild_input(&r, value, i < generic->num_inputs ? generic->maps[i] : r.out_map);
+    if (places[i] < 0) return NULL;
+  }
+  if (!mlirTypeEqual(mlirValueGetType(old), mlirValueGetType(out))) return NULL;
+  O3_TRY(o3_rebuild_begin(&r, arena));
+  for (int i = 0; i <= generic->num_inputs; ++i) args[i] = mlirBlockGetArgument(r.block, places[i]);
+  O3_TRY(o3_rebuild_clone(&r, generic->body, args, NULL, &result));
+  o3_rebuild_finish(&r, result);
+  return NULL;
+}
+
+o3_status_t o3_fuse_spare_arguments(o3_arena_t *arena, MlirBlock body) {
+  MlirValue out = mlirBlockGetArgument(body, mlirBlockGetNumArguments(body) - 1);
+  MlirOperation op = o3_value_def(viewed(mlirOperationGetOperand(mlirBlockGetTerminator(body), 0)));
+  o3_dep_generic_t generic;
+  while (!mlirOperationIsNull(op) && o3_dep_generic_read(op, &generic)) {
+    MlirValue initial = viewed(mlirOperationGetOperand(op, generic.num_inputs));
+    op = o3_value_def(initial);
+    bool is_given = mlirOperationIsNull(op) && !mlirValueEqual(initial, out);
+    if (is_given && o3_dep_generic_kind(&generic) == O3_DEP_OTHER) return read_initial(arena, &generic, out);
+  }
+  return NULL;
+}

@@ -15,4 +15,8 @@ o3_status_t o3_fuse_merge(o3_arena_t *arena, MlirBlock block) O3_MUST_USE;
  */
 o3_status_t o3_fuse_place(o3_arena_t *arena, MlirValue root, MlirValue out) O3_MUST_USE;
 
+/* Where the op that was to be overwritten has been folded away since, the value overwritten is the kernel's
+ * own argument: it is read instead, and the last argument, for the result, written. */
+o3_status_t o3_fuse_spare_arguments(o3_arena_t *arena, MlirBlock body) O3_MUST_USE;
+
 #endif

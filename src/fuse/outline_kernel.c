@@ -40,6 +40,7 @@ static bool is_free_view(const outliner_t *self, const o3_dep_node_t *node) {
 static bool comes_along(const outliner_t *self, const o3_dep_node_t *node) {
   switch (node->kind) {
     case O3_DEP_FILL:
+      return mlirAttributeIsNull(o3_op_attr(node->op, O3_FILLED_OPERAND));
     case O3_DEP_EMPTY:
       return true;
     case O3_DEP_CONSTANT:

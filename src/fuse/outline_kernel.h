@@ -11,6 +11,9 @@
 #define O3_KERNEL_STOP    "o3.stop"        /* string: why it ends where it does */
 #define O3_KERNEL_ROWS    "o3.rows"        /* i64s: the dimensions of the result that count the rows */
 
+/* Unit, on a fill: a product reads it as an operand, so that no kernel makes it. */
+#define O3_FILLED_OPERAND "o3.filled_operand"
+
 /* Makes kernel number |index| in |module| of the group and replaces the group's ops by a call:
  *
  *     func.func private @k0_rows_Softmax_3(%x: tensor<8x128xf32>, %out: tensor<8x128xf32>) ->

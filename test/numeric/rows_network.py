@@ -76,6 +76,20 @@ R("""a = Shape(x0) n = Gather <axis=0> (a, x1) h = Unsqueeze(n, x2) s = Concat <
      y0 = Reshape(x0, s)""", ["N,4,H,W", C(0), C([0]), C([-1])], [(2, 3, 5), (1, 1, 1), (3, 8, 2)], F32,
   lambda x, *_: x.reshape(x.shape[0], -1))
 
+# Ops that turn out to compute nothing once they are joined with others; rows of a slice that is read backwards; a product
+# of what is filled with one value; slopes that are not one run with the rows of a product's operand, a slice.
+R("g = GreaterOrEqual(x0, x0) n = Not(g) w = Where(n, x0, x0) y0 = Softmax <axis=-1> (w)", ["A,B,D"], SEQUENCES, F32, softmax)
+R("""p = Einsum <equation="ij,kj->ki"> (x0, x1) t = Transpose <perm=[1,0]> (p) m = ReduceMean <axes=[-1],keepdims=1> (t)
+     y0 = Sub(t, m)""", ["A,17", W("15,17")], [(7,), (1,), (33,)], F32,
+  lambda x, w: x @ w.T - (x @ w.T).mean(-1, keepdims=True), _opset=13, _tol=32)
+R("s = Slice(x0, x1, x2, x3, x4) c = Ceil(s) y0 = ReduceSum <keepdims=0> (c, x5)",
+  ["A,3,2,7,B", C([5]), C([-20]), C([3]), C([-2]), C([1, 3, 4])], [(2, 5), (1, 1), (3, 33)], F32,
+  lambda x, *_: np.ceil(x[:, :, :, 5::-2]).sum((1, 3, 4)), _opset=13, _tol=16)
+R("s = Shape(x0) f = ConstantOfShape(s) c = Cos(f) p = MatMul(c, x1) y0 = Add(p, x0)", ["A,15", W("15,15")],
+  [(7,), (1,), (130,)], F32, lambda x, w: np.ones_like(x) @ w + x, _tol=32)
+R("c = Conv <pads=[1,1]> (x0, x1) m = MatMul(c, x2) a = Add(m, x3) y0 = PRelu(a, x4)",
+  ["A,11,1", W("8,11,3"), "1,100", "100", "8,1"], [(3,), (1,)], F32, _tol=64)
+
 # ---- Quantised ----
 R("QuantizeLinear", ["A,B", C(0.1, "f32"), C(3, "u8")], [(3, 7), (1, 65)], F32)
 R("QuantizeLinear", ["A,B", C(0.1, "f32"), C(-3, "i8")], [(3, 7), (1, 65)], F32)

@@ -853,7 +853,8 @@ const char *o3_blocked_refuse_epilogue(MlirOperation op, MlirOperation other) {
   static _Thread_local o3_blocked_t product;
   static _Thread_local o3_blocked_side_t side;
   if (!o3_blocked_match(op, &product)) return "the register tiles do not take the product";
-  return o3_blocked_read_side(&product, other, &side);
+  const char *why = o3_blocked_read_side(&product, other, &side);
+  return why ? why : o3_blocked_read_side_of_copy(&product, other, &side);
 }
 
 static o3_status_t match(emitter_t *self, MlirOperation product, MlirOperation padding) {

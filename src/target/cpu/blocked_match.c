@@ -211,6 +211,21 @@ bool o3_blocked_match(MlirOperation op, o3_blocked_t *p) {
   return fits_tile(p) && merge_run(p);
 }
 
+const char *o3_blocked_read_side_of_copy(o3_blocked_t *p, MlirOperation op, o3_blocked_side_t *side) {
+  MlirOperation def = o3_value_def(p->x->value);
+  bool comes_along = o3_op_is(def, "tensor.extract_slice") &&
+                     mlirBlockEqual(mlirOperationGetBlock(def), mlirOperationGetBlock(p->nest.op));
+  if (p->x->is_contiguous || comes_along || (p->sparse.depth && !p->sparse.is_pointwise)) return NULL;
+  o3_nest_operand_t *x = &p->nest.operands[p->x - p->nest.operands];
+  int64_t stride = 1;
+  for (int r = x->num_terms - 1; r >= 0; --r) {
+    x->strides[r] = stride;
+    stride = stride < 0 || x->sizes[r] < 0 ? -1 : stride * x->sizes[r];
+  }
+  x->is_contiguous = true;
+  return merge_run(p) ? o3_blocked_read_side(p, op, side) : NULL;
+}
+
 /* ---- Images without their border ---- */
 
 /* More taps would be a tile of many instructions. */

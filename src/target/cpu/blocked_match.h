@@ -75,6 +75,9 @@ typedef struct o3_blocked_side {
 
 /* NULL, or why the op does not fit. */
 const char *o3_blocked_read_side(const o3_blocked_t *product, MlirOperation op, o3_blocked_side_t *side);
+/* The same if X, a slice that is reshaped, is copied, as it is for a kernel: more pixels may be one run then.
+ */
+const char *o3_blocked_read_side_of_copy(o3_blocked_t *product, MlirOperation op, o3_blocked_side_t *side);
 /* Of |count| ops of the product's kernel: one that does not fit is an error. */
 o3_status_t o3_blocked_read_sides(const o3_blocked_t *product, int count, const MlirOperation *ops,
                                   o3_blocked_side_t *sides) O3_MUST_USE;

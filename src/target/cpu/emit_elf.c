@@ -54,10 +54,11 @@ static void set_linkage(const o3_llvm_code_t *code, o3_pass_env_t *env) {
 /* O0 keeps the order of floating-point operations in any case (no fast-math flags are set there); it also
  * leaves the vectoriser out, to be an independent reference for it. Its few passes take what loops of
  * single elements are slow without; with them and the selector's lower level, code is made in a quarter to
- * half of the time of "default<O1>" and runs as fast. */
+ * half of the time of "default<O1>" and runs as fast. LLVM's own pipelines do not ask, either, whether a
+ * second round of instcombine would find more, which is an error by default. */
 static o3_status_t optimise(const o3_llvm_code_t *code, const o3_pass_env_t *env) {
   static const char REFERENCE[] =
-      "globaldce,function(sroa,early-cse,simplifycfg,loop-mssa(licm),instcombine)";
+      "globaldce,function(sroa,early-cse,simplifycfg,loop-mssa(licm),instcombine<no-verify-fixpoint>)";
   return o3_llvm_code_optimise(code, env->opt_level > 0 ? "default<O2>" : REFERENCE);
 }
 

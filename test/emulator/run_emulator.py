@@ -32,6 +32,7 @@ import emulated
 import family_network
 import faulty_kernels
 import gpu_cases
+import kernel_runs
 import numeric_rows
 import o3_model
 import run_numeric
@@ -42,6 +43,7 @@ TELLING = ("MatMul", "Gemm", "Conv", "ConvTranspose", "Attention", "Softmax", "L
            "ReduceSum", "ReduceL2", "ReduceLogSumExp", "ArgMax", "CumSum", "MaxPool", "AveragePool", "GlobalAveragePool",
            "Transpose", "Concat", "Slice", "Pad", "Gather", "GatherND", "ScatterND", "ScatterElements", "Resize", "TopK", "Where",
            "Einsum", "LSTM", "GRU", "Erf", "Gelu", "Cast", "t", "s", "y0")
+KERNELS = {"ampere": 4, "turing": 4, "volta": 4, "hopper": 16}  # by themselves
 LEVEL = 2
 POINTS = 16  # in one model
 ORDERS = 4  # of blocks, warps and lanes, that a faulty kernel is tried in
@@ -180,6 +182,20 @@ def run_faulty(name, seed, scratch):
     return outcome
 
 
+def run_kernel(number, card, seed, scratch):
+    """A family's kernel by itself (kernel_draws.py)."""
+    case, multiprocessors, data = kernel_runs.case_of(number, card, seed)
+    outcome = Outcome()
+    good, text = kernel_runs.run_case(case, card, multiprocessors, data, scratch)
+    if good is None:
+        outcome.skipped[text] += 1
+    elif good:
+        outcome.passed += 1
+    else:
+        outcome.failed.append(f"FAIL {card} {case.name} (kernel_runs.py --first {number} --count 1): {text}")
+    return outcome
+
+
 # ---- The suite ----
 
 def chosen_points(options):
@@ -231,6 +247,7 @@ def main():
         print(f"emulator: {sum(len(points) for _, points in gpu_cases.JOBS)} points, O3_SEED={seed}", flush=True)
         jobs = [] if options.labels else [(run_network, (card, seed, scratch)) for card in cards]
         jobs += [] if options.labels else [(run_faulty, (name, seed, scratch)) for name in faulty_kernels.KERNELS]
+        jobs += [] if options.labels else [(run_kernel, (number, card, seed, scratch)) for card in cards for number in range(KERNELS[card])]
         jobs += [(run_model, (index, draw.choice(cards), draw.randint(1, 4), seed, scratch)) for index in range(len(gpu_cases.JOBS))]
         end = start + (float("inf") if whole else options.seconds)
         outcome = run_until(end, jobs, options.jobs)

@@ -1,10 +1,12 @@
-/* gpu_kernels CARD IN.mlir FOLDER: writes the kernels of the functions in IN.mlir as the families make them.
+/* gpu_kernels CARD IN.mlir FOLDER [MULTIPROCESSORS]: writes the kernels of the functions in IN.mlir as the
+ * families make them.
  *
  * Each function is a kernel of the fuse stage on buffers: func.func @name(memref...) of linalg.generic ops;
  * or, with o3.attention = array<i64: causal, masked>, attention of Q, K, V, perhaps a mask, and the result,
  * [batch, heads, rows, width] each, the mask [batch, columns]. For each, FOLDER/name.mlir is its code,
  * FOLDER/name.ptx as PTX, and FOLDER/name.json how it is launched. A function that no family takes is an
- * error that says why. */
+ * error that says why. For a card of so many MULTIPROCESSORS there is LLVM IR in the place of PTX, name.ll,
+ * for the emulator (test/emulator). */
 #include <cjson/cJSON.h>
 #include <math.h>
 #include <stdio.h>
@@ -27,6 +29,7 @@ static const char PIPELINE[] =
 
 typedef struct job {
   const o3_gpu_t *gpu;
+  bool for_emulator;
   const char *folder;
   o3_arena_t *arena;
   MlirContext context;
@@ -87,17 +90,19 @@ static o3_status_t write_launch(const job_t *job, const char *name, const o3_gpu
 
 /* ---- Kernels ---- */
 
-static o3_status_t write_ptx(const job_t *job, const char *name, const o3_gpu_kernel_t *kernel) {
+static o3_status_t write_code(const job_t *job, const char *name, const o3_gpu_kernel_t *kernel) {
   MlirModule module;
-  o3_artifact_t ptx;
+  o3_artifact_t code;
   O3_TRY(write_file(job, name, "mlir", kernel->text));
   O3_TRY(o3_ir_parse(job->context, kernel->text, strlen(kernel->text), kernel->name, &module));
   o3_status_t status = o3_ir_run_pipeline(module, PIPELINE);
-  if (!status) status = o3_ptx_emit(job->gpu, job->gpu->sm >= 90, module, &ptx);
+  o3_status_t (*emit)(const o3_gpu_t *, bool, MlirModule, o3_artifact_t *) =
+      job->for_emulator ? o3_ptx_emit_llvm_ir : o3_ptx_emit;
+  if (!status) status = emit(job->gpu, job->gpu->sm >= 90, module, &code);
   mlirModuleDestroy(module);
   O3_TRY(status);
-  status = write_file(job, name, "ptx", ptx.data);
-  free(ptx.data);
+  status = write_file(job, name, job->for_emulator ? "ll" : "ptx", code.data);
+  free(code.data);
   return status;
 }
 
@@ -204,18 +209,14 @@ static o3_status_t write_function(const job_t *job, MlirOperation func) {
   O3_TRY_ALLOC(name);
   o3_status_t status = make_kernel(job, func, &kernel);
   if (!status) status = write_launch(job, name, &kernel);
-  if (!status) status = write_ptx(job, name, &kernel);
+  if (!status) status = write_code(job, name, &kernel);
   o3_gpu_kernel_deinit(&kernel);
   return o3_status_annotate(status, "function '%s'", name);
 }
 
-static o3_status_t run(job_t *job, const char *card, const char *path) {
+static o3_status_t run(job_t *job, const char *path) {
   o3_mapped_file_t file;
   MlirModule module;
-  for (int i = 0; !job->gpu && o3_gpu_at(i); ++i) {
-    if (!strcmp(o3_gpu_at(i)->name, card)) job->gpu = o3_gpu_at(i);
-  }
-  if (!job->gpu) return o3_status_create(O3_STATUS_UNSUPPORTED, "there is no card '%s'", card);
   O3_TRY(o3_context_create(&job->context));
   O3_TRY(o3_file_map(path, &file));
   O3_TRY(o3_ir_parse(job->context, (const char *)file.data, file.size, path, &module));
@@ -225,13 +226,25 @@ static o3_status_t run(job_t *job, const char *card, const char *path) {
   return NULL;
 }
 
+static o3_status_t find_card(const char *name, const char *multiprocessors, o3_gpu_t *gpu) {
+  for (int i = 0; o3_gpu_at(i); ++i) {
+    if (strcmp(o3_gpu_at(i)->name, name) != 0) continue;
+    *gpu = *o3_gpu_at(i);
+    if (multiprocessors) gpu->multiprocessors = atoi(multiprocessors);
+    return NULL;
+  }
+  return o3_status_create(O3_STATUS_UNSUPPORTED, "there is no card '%s'", name);
+}
+
 int main(int argc, char **argv) {
-  if (argc != 4) {
-    fprintf(stderr, "usage: gpu_kernels CARD IN.mlir FOLDER\n");
+  if (argc != 4 && argc != 5) {
+    fprintf(stderr, "usage: gpu_kernels CARD IN.mlir FOLDER [MULTIPROCESSORS]\n");
     return 2;
   }
-  job_t job = {.folder = argv[3], .arena = o3_arena_create()};
-  o3_status_t status = run(&job, argv[1], argv[2]);
+  o3_gpu_t gpu;
+  job_t job = {.gpu = &gpu, .for_emulator = argc == 5, .folder = argv[3], .arena = o3_arena_create()};
+  o3_status_t status = find_card(argv[1], argc == 5 ? argv[4] : NULL, &gpu);
+  if (!status) status = run(&job, argv[2]);
   if (status) fprintf(stderr, "gpu_kernels: %s\n", o3_status_message(status));
   int code = status != NULL;
   o3_status_destroy(status);

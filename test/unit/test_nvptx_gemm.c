@@ -121,6 +121,8 @@ static void test_schedules_are_refused(void **state) {
       {{2, 1, 256, 4, 1, 1, 8, true, false, 1}, "a thread has no registers for sums of stages besides"},
       {{2, 2, 128, 4, 1, 1, 8, true, true, 1},
        "sums of stages are of warpgroups that have one product alone"},
+      {{2, 1, 128, 1, 1, 1, 8, true, false, 0},
+       "a stage is given back when the next one is multiplied, so one alone is not enough"},
       {{2, 2, 128, 7, 1, 1, 8, true, true, 0}, "its stages do not fit into the shared memory"}};
   (void)state;
   o3_gemm_t gemm = nvptx_product(SIZES[6], true, O3_GPU_F16, O3_GPU_F16);

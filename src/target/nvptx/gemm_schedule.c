@@ -131,6 +131,8 @@ const char *o3_gemm_refuse_schedule(const o3_gemm_t *g, const o3_gemm_schedule_t
   if (s->store_by_tensor && o3_gpu_element_info(g->out)->bytes != 2)
     return "results other than of two bytes are stored from registers";
   if (s->stages < 1 || s->group_rows < 1) return "a count is zero";
+  if (s->stages == 1 && !s->promote && ceil_div(o3_gemm_steps(g), s->split) > 1)
+    return "a stage is given back when the next one is multiplied, so one alone is not enough";
   return o3_gemm_shared_bytes(s) > limit ? "its stages do not fit into the shared memory" : NULL;
 }
 

@@ -50,6 +50,7 @@ typedef struct o3_kernel_support {
   bool channel_blocks;    /* whether products run on channels in blocks, which the layout pass makes */
   bool channels_last;     /* whether convolutions in half precision do on channels last, which it makes too */
   bool f32_channels_last; /* those in f32, too */
+  bool pools_in_place;    /* whether pools read images without a border of memory, target/ref/lower_image.h */
   bool tf32_windows;      /* whether they then have weights by columns when products may be those of tf32 */
   /* Whether attention in half precision, of heads so wide, reads queries, keys and values that are parts of
    * one value in place, as join-products makes them. NULL: never. */

@@ -67,7 +67,8 @@ static const char POOL[] =
     "[\"parallel\", "
     "\"parallel\", \"parallel\", \"parallel\", \"parallel\"]} outs(%y : memref<2x1x5x5x24xf16>) attrs = "
     "{o3.kernel = "
-    "\"max_pool_last\", o3.window = array<i64: 3, 3, 2, 2, 1, 1, 1, 1>} {\n^bb0(%o: f16):\n"
+    "\"pool\", o3.window = array<i64: 3, 3, 2, 2, 1, 1, 1, 1>, o3.pool = array<i64: 0, 0, 0, 9, 9>} "
+    "{\n^bb0(%o: f16):\n"
     "%a = linalg.index 0 : index\n%v = memref.load %x[%a, %a, %a, %a, %a] : memref<2x1x9x9x24xf16>\n"
     "linalg.yield %v : f16\n}\nreturn\n}\n}\n";
 
@@ -218,7 +219,7 @@ static void test_image(void **state) {
   open_site(&f, POOL);
   assert_ok(o3_fast_kernel_make(&f.site, &kernel));
   unit_assert_contains(kernel.name, "o3k_f16_maxpool_3x3__sm80_");
-  assert_int_equal(kernel.grid[0], 1); /* 150 threads */
+  assert_int_equal(kernel.grid[0], 6); /* tiles of 3 vectors, 5 x 2 outputs */
   check_text(&f, &kernel);
   o3_gpu_kernel_deinit(&kernel);
   close_site(&f);

@@ -6,7 +6,9 @@
 
 #include <stdio.h>
 
+#include "schedule/gpu.h"
 #include "target/nvptx/product_text.h"
+#include "target/nvptx/window_tile.h"
 
 enum { LANES = 8, MAX_TAPS = 64, MAX_RUN = 8, MAX_SPAN = 64 };
 enum { X, Y, IMAGE };
@@ -16,32 +18,40 @@ typedef struct writer {
   const o3_gemm_t *g;
   const o3_gemm_window_t *win;
   const o3_gpu_kernel_t *kernel;
-  int run;
+  int run, multiprocessors;
+  o3_window_outputs_t outputs;
+  o3_window_tile_t tile;
   char factor[24], wide[16]; /* the types of 8 factors and of 8 sums */
 } writer_t;
 
-/* Where a thread computes: its first channel, output and image. */
+/* Where a thread computes: its first channel, output and image; whether there is one, or -1. */
 typedef struct place {
-  int channel, x, y, image;
+  int channel, x, y, image, valid;
 } place_t;
 
 /* ---- Places ---- */
 
-static int64_t runs(const o3_gemm_window_t *w, int run) { return (w->outputs[X] + run - 1) / run; }
-
-static int64_t count_threads(const o3_gemm_t *g, int run) {
+static o3_window_outputs_t outputs_of(const o3_gemm_t *g, int run) {
   const o3_gemm_window_t *w = g->window;
-  return w->outputs[IMAGE] * w->outputs[Y] * runs(w, run) * (g->n / LANES);
+  o3_window_outputs_t o = {.vectors = g->n / LANES, .images = w->outputs[IMAGE], .run = run};
+  for (int i = 0; i < 2; ++i) {
+    o.outputs[i] = w->outputs[i];
+    o.taps[i] = w->taps[i];
+    o.steps[i] = w->steps[i];
+    o.dilations[i] = w->dilations[i];
+  }
+  return o;
 }
 
-static place_t thread_place(writer_t *w, int index) {
-  place_t p;
-  int rest = index;
-  p.channel = o3_kt_op_const(w->t, "muli", o3_kt_split(w->t, &rest, w->g->n / LANES), LANES);
-  p.x = o3_kt_op_const(w->t, "muli", o3_kt_split(w->t, &rest, runs(w->win, w->run)), w->run);
-  p.y = o3_kt_split(w->t, &rest, w->win->outputs[Y]);
-  p.image = rest;
-  return p;
+static int64_t count_threads(const o3_gemm_t *g, int run) {
+  o3_window_outputs_t outputs = outputs_of(g, run);
+  return o3_window_threads(&outputs);
+}
+
+static place_t thread_place(writer_t *w) {
+  o3_window_place_t found = o3_window_tile_place(w->t, &w->outputs, &w->tile);
+  int channel = o3_kt_op_const(w->t, "muli", found.vector, LANES);
+  return (place_t){channel, found.x, found.y, found.image, found.valid};
 }
 
 static int load_vector(writer_t *w, int argument, int index, o3_gpu_element_t element) {
@@ -161,11 +171,12 @@ static void store_sums(writer_t *w, const place_t *p, int row, int sums) {
              o3_kt_global(t, base, index, out), LANES, out);
 }
 
-static void write_thread(writer_t *w, int index) {
+static void write_thread(writer_t *w) {
   o3_kernel_text_t *t = w->t;
   const o3_gemm_window_t *win = w->win;
-  place_t p = thread_place(w, index);
+  place_t p = thread_place(w);
   int sums[MAX_RUN];
+  if (p.valid >= 0) o3_kt_if(t, p.valid);
   int zero = o3_kt_value(t, "arith.constant dense<0.0> : %s", w->wide);
   for (int r = 0; r < w->run; ++r) sums[r] = zero;
   for (int64_t tap = 0; tap < win->taps[Y]; ++tap) add_row(w, &p, tap, sums);
@@ -177,27 +188,35 @@ static void write_thread(writer_t *w, int index) {
     store_sums(w, &p, o3_kt_op_const(t, "addi", first, r), sums[r]);
     if (ragged) o3_kt_end(t);
   }
+  if (p.valid >= 0) o3_kt_end(t);
 }
 
 /* ---- The kernel ---- */
 
+/* Left to itself the assembler takes 190 registers for a run of 4, to have all loads in flight: that suits
+ * few threads. Many are to fit on a multiprocessor, so that some compute while others wait; large windows
+ * would spill what 512 threads leave them. */
+static int blocks_of(const writer_t *w) {
+  enum { MANY = 512, MOST = 3 * 224, SOME = 384, SMALL = 50 };
+  const o3_gemm_window_t *win = w->win;
+  int block = w->kernel->block, blocks = (MANY + block - 1) / block;
+  int64_t bytes = win->taps[X] * win->taps[Y] * o3_gpu_element_info(w->g->element)->bytes;
+  if (count_threads(w->g, w->run) < (int64_t)MANY * w->multiprocessors) return 1;
+  if (bytes > SMALL) return SOME / block;
+  return blocks * block <= MOST ? blocks : MANY / block;
+}
+
 static void write_module(o3_kernel_text_t *t, void *context) {
   writer_t *w = context;
-  int64_t threads = count_threads(w->g, w->run);
   w->t = t;
   o3_kt_begin_module(t);
   o3_gemm_write_epilogue(t, w->g, w->kernel->name);
-  o3_kt_begin_kernel(t, w->kernel, 1);
+  o3_kt_begin_kernel(t, w->kernel, blocks_of(w));
   if (w->kernel->overlaps) {
     o3_kt_start_next(t);
     o3_kt_wait_for_others(t);
   }
-  int index =
-      o3_kt_op(t, "addi", o3_kt_op_const(t, "muli", o3_kt_block(t), w->kernel->block), o3_kt_thread(t));
-  bool ragged = threads % w->kernel->block != 0;
-  if (ragged) o3_kt_if(t, o3_kt_cmp_const(t, "ult", index, threads));
-  write_thread(w, index);
-  if (ragged) o3_kt_end(t);
+  write_thread(w);
   o3_kt_end_kernel(t);
 }
 
@@ -216,9 +235,6 @@ const char *o3_depthwise_refuse(const o3_gemm_t *g) {
   return NULL;
 }
 
-/* Small blocks where the threads are few: one for each multiprocessor. */
-static int block_of(int64_t threads) { return threads < 32768 ? 64 : 128; }
-
 /* Windows that step do not overlap much. */
 int o3_depthwise_run(const o3_gemm_t *g, int multiprocessors) {
   enum { ENOUGH = 64 }; /* threads a multiprocessor: fewer leave it waiting for each other's loads */
@@ -234,16 +250,21 @@ const char *o3_depthwise_refuse_run(const o3_gemm_t *g, int run) {
   return fits ? NULL : "a thread's outputs are not 1 to 8, or read too wide a part of the image";
 }
 
-o3_status_t o3_depthwise_build(const o3_gemm_t *gemm, int run, int sm, o3_gpu_kernel_t *kernel) {
-  writer_t w = {.g = gemm, .win = gemm->window, .kernel = kernel, .run = run};
+o3_status_t o3_depthwise_build(const o3_gemm_t *gemm, int run, const o3_gpu_t *gpu, o3_gpu_kernel_t *kernel) {
+  writer_t w = {
+      .g = gemm, .win = gemm->window, .kernel = kernel, .run = run, .multiprocessors = gpu->multiprocessors};
   char stem[64];
   *kernel = (o3_gpu_kernel_t){0};
   snprintf(w.factor, sizeof(w.factor), "vector<%dx%s>", LANES, o3_gemm_type(gemm->element));
   snprintf(w.wide, sizeof(w.wide), "vector<%dxf32>", LANES);
-  kernel->block = block_of(count_threads(gemm, run));
-  kernel->grid[0] = (int)((count_threads(gemm, run) + kernel->block - 1) / kernel->block);
+  w.outputs = outputs_of(gemm, run);
+  o3_window_tile_choose(&w.outputs, &w.tile);
+  kernel->block = w.tile.block;
+  kernel->grid[0] = (int)o3_window_tile_blocks(&w.outputs, &w.tile);
   kernel->grid[1] = kernel->grid[2] = kernel->cluster = 1;
-  kernel->overlaps = sm >= 90;
+  kernel->overlaps = gpu->sm >= 90;
+  O3_GPU_KERNEL_NOTE(kernel, {"run", run}, {"lanes", w.tile.lanes}, {"runs", w.tile.runs},
+                     {"rows", w.tile.rows});
   for (int i = 0; i < 3 + gemm->num_extras; ++i) o3_gpu_kernel_add_pointer(kernel, i);
   snprintf(stem, sizeof(stem), "o3k_%s_depthwise_%dx%d__sm80", o3_gemm_type(gemm->out), (int)w.win->taps[Y],
            (int)w.win->taps[X]);

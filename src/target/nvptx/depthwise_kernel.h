@@ -22,7 +22,7 @@ int o3_depthwise_run(const o3_gemm_t *gemm, int multiprocessors);
 /* Why no kernel can be built for |run|; NULL when one can. Static text. */
 const char *o3_depthwise_refuse_run(const o3_gemm_t *gemm, int run);
 
-/* |sm|: the compute capability, 80 and up. */
-o3_status_t o3_depthwise_build(const o3_gemm_t *gemm, int run, int sm, o3_gpu_kernel_t *kernel) O3_MUST_USE;
+o3_status_t o3_depthwise_build(const o3_gemm_t *gemm, int run, const struct o3_gpu *gpu,
+                               o3_gpu_kernel_t *kernel) O3_MUST_USE;
 
 #endif

@@ -5,6 +5,7 @@
 #include "target/nvptx/attention_site.h"
 #include "target/nvptx/gemm_site.h"
 #include "target/nvptx/image_kernel.h"
+#include "target/nvptx/pool_kernel.h"
 #include "target/nvptx/row_kernel.h"
 
 static const o3_fast_family_t FAMILIES[] = {

@@ -702,9 +702,7 @@ static o3_status_t build_depthwise(reader_t *r, o3_gpu_kernel_t *kernel, const c
   (void)why_not;
   int run = choose_run(r);
   O3_TRY(check_schedule(o3_depthwise_refuse_run(&r->gemm, run)));
-  O3_TRY(o3_depthwise_build(&r->gemm, run, r->site->sm, kernel));
-  O3_GPU_KERNEL_NOTE(kernel, {"run", run});
-  return NULL;
+  return o3_depthwise_build(&r->gemm, run, r->site->gpu, kernel);
 }
 
 o3_status_t o3_depthwise_make(const o3_kernel_site_t *site, o3_gpu_kernel_t *kernel, const char **why_not) {

@@ -1,22 +1,20 @@
-/* A thread writes 8 channels of one position, 16 bytes of half precision; all taps of its window are in
- * flight at once, as they are written out one by one. What is outside of the image is read at its first
- * element and not used. */
+/* A thread writes 8 channels of one position, 16 bytes of half precision. What is outside of the image is
+ * read at its first element and not used. */
 #include "target/nvptx/image_kernel.h"
 
 #include <stdio.h>
 
 #include "target/nvptx/kernel_text.h"
 
-enum { LANES = 8, THREADS = 256, MAX_TAPS = 25 };
+enum { LANES = 8, THREADS = 256 };
 
 /* Along y, then x. */
 typedef struct image {
-  bool packs;
   o3_gpu_element_t from, to;
   int64_t images, channels, lanes; /* channels of x; those of y, a multiple of 8 */
   int64_t sizes[2], outputs[2];
-  int64_t taps[2], steps[2], dilations[2], lows[2]; /* packs: one tap */
-  int x, y;                                         /* arguments */
+  int64_t steps[2], lows[2];
+  int x, y; /* arguments */
 } image_t;
 
 typedef struct writer {
@@ -45,24 +43,20 @@ static const char *read_window(MlirOperation op, image_t *image) {
   int64_t w[8];
   if (o3_op_ints(op, "o3.window", w, 8) != 8) return "its window is not known";
   for (int i = 0; i < 2; ++i) {
-    image->taps[i] = w[i];
     image->steps[i] = w[2 + i];
-    image->dilations[i] = w[4 + i];
     image->lows[i] = w[6 + i];
   }
-  return image->taps[0] * image->taps[1] <= MAX_TAPS ? NULL : "its window is large";
+  return NULL;
 }
 
 static const char *read_shapes(MlirType x, MlirType y, image_t *image) {
-  int first = image->packs ? 2 : o3_type_rank(x) - 3;
-  if (o3_type_rank(y) != 5 || o3_type_rank(x) != (image->packs ? 4 : 5))
-    return "its images have another rank";
+  if (o3_type_rank(y) != 5 || o3_type_rank(x) != 4) return "its images have another rank";
   if (!o3_type_is_static(x) || !o3_type_is_static(y)) return "a size is known only at run time";
   image->images = o3_type_dim(y, 0);
   image->lanes = o3_type_dim(y, 4);
-  image->channels = o3_type_dim(x, image->packs ? 1 : 4);
+  image->channels = o3_type_dim(x, 1);
   for (int i = 0; i < 2; ++i) {
-    image->sizes[i] = o3_type_dim(x, first + i);
+    image->sizes[i] = o3_type_dim(x, 2 + i);
     image->outputs[i] = o3_type_dim(y, 2 + i);
   }
   int64_t positions = image->images * image->outputs[0] * image->outputs[1];
@@ -76,10 +70,7 @@ static const char *read_site(const o3_kernel_site_t *site, image_t *image) {
   MlirOperation op = site->ops[0];
   *image = (image_t){0};
   if (site->num_ops != 1) return "it is no single op";
-  MlirStringRef kernel = o3_op_string(op, "o3.kernel");
-  image->packs = o3_str_equal(kernel, "pack_last");
-  if (!image->packs && !o3_str_equal(kernel, "max_pool_last"))
-    return "it is no conversion or window of images";
+  if (!o3_str_equal(o3_op_string(op, "o3.kernel"), "pack_last")) return "it is no conversion of images";
   MlirValue x = loaded_buffer(op), y = mlirOperationGetOperand(op, 0);
   if (mlirOperationGetNumOperands(op) != 1 || mlirValueIsNull(x)) return "it reads several buffers";
   image->x = o3_kernel_site_argument(site, x);
@@ -87,7 +78,6 @@ static const char *read_site(const o3_kernel_site_t *site, image_t *image) {
   if (image->x < 0 || image->y < 0) return "an image is no argument";
   if (!o3_kernel_site_element(x, &image->from) || !o3_kernel_site_element(y, &image->to))
     return "an element type is none of f16, bf16, f32";
-  if (!image->packs && image->from != image->to) return "it converts elements";
   const char *why = read_window(op, image);
   return why ? why : read_shapes(mlirValueGetType(x), mlirValueGetType(y), image);
 }
@@ -111,15 +101,13 @@ static place_t thread_place(writer_t *w, int index) {
   return p;
 }
 
-/* The position of x that a tap reads, and whether it is inside; 0 where it is not. */
-static int tap_position(writer_t *w, const place_t *p, int64_t ky, int64_t kx, int *inside) {
+/* The position of x that the place is, and whether it is inside; 0 where it is not. */
+static int position_of(writer_t *w, const place_t *p, int *inside) {
   o3_kernel_text_t *t = w->t;
   const image_t *i = w->i;
-  const int64_t k[2] = {ky, kx};
   int at[2], fits[2];
   for (int a = 0; a < 2; ++a) {
-    at[a] = o3_kt_op_const(t, "addi", o3_kt_op_const(t, "muli", p->at[a], i->steps[a]),
-                           k[a] * i->dilations[a] - i->lows[a]);
+    at[a] = o3_kt_op_const(t, "addi", o3_kt_op_const(t, "muli", p->at[a], i->steps[a]), -i->lows[a]);
     fits[a] = o3_kt_cmp_const(t, "ult", at[a], i->sizes[a]);
   }
   *inside = o3_kt_value(t, "arith.andi %%v%d, %%v%d : i1", fits[0], fits[1]);
@@ -127,34 +115,11 @@ static int tap_position(writer_t *w, const place_t *p, int64_t ky, int64_t kx, i
   return o3_kt_select(t, *inside, linear, o3_kt_i32(t, 0), "i32");
 }
 
-static int load(writer_t *w, int index, const char *type) {
+static int load(writer_t *w, int index) {
   o3_kernel_text_t *t = w->t;
   int base = o3_kt_value(t, "llvm.getelementptr %%arg0[0] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i8");
-  int bytes = type[0] == 'v' ? 16 : o3_gpu_element_info(w->i->from)->bytes;
-  return o3_kt_value(t, "llvm.load %%v%d {alignment = %d : i64} : !llvm.ptr<1> -> %s",
-                     o3_kt_global(t, base, index, type_of(w->i->from)), bytes, type);
-}
-
-static const char *lowest(o3_gpu_element_t element) {
-  return element == O3_GPU_F32 ? "0xFF800000" : element == O3_GPU_F16 ? "0xFC00" : "0xFF80";
-}
-
-/* The maximum over the window, a vector. */
-static int write_pool(writer_t *w, const place_t *p, const char *vector) {
-  o3_kernel_text_t *t = w->t;
-  const image_t *i = w->i;
-  int low = o3_kt_value(t, "arith.constant dense<%s> : %s", lowest(i->to), vector), best = low;
-  int plane = o3_kt_op_const(t, "muli", p->image, i->sizes[0] * i->sizes[1]);
-  for (int64_t ky = 0; ky < i->taps[0]; ++ky) {
-    for (int64_t kx = 0; kx < i->taps[1]; ++kx) {
-      int inside, position = tap_position(w, p, ky, kx, &inside);
-      int pixel = o3_kt_op_const(t, "muli", o3_kt_op(t, "addi", plane, position), i->lanes);
-      int index = o3_kt_op(t, "addi", pixel, o3_kt_op_const(t, "muli", p->lanes, LANES));
-      int value = o3_kt_select(t, inside, load(w, index, vector), low, vector);
-      best = o3_kt_value(t, "arith.maximumf %%v%d, %%v%d : %s", best, value, vector);
-    }
-  }
-  return best;
+  const char *type = type_of(w->i->from);
+  return o3_kt_value(t, "llvm.load %%v%d : !llvm.ptr<1> -> %s", o3_kt_global(t, base, index, type), type);
 }
 
 static int convert(writer_t *w, int value) {
@@ -181,13 +146,13 @@ static int packed_element(writer_t *w, const place_t *p, int lane, int plane, in
   }
   int first = o3_kt_op(t, "addi", o3_kt_op_const(t, "muli", p->image, i->channels), channel);
   int index = o3_kt_op(t, "addi", o3_kt_op_const(t, "muli", first, i->sizes[0] * i->sizes[1]), plane);
-  int value = convert(w, load(w, index, type_of(i->from)));
+  int value = convert(w, load(w, index));
   return o3_kt_select(t, there, value, zero, type_of(i->to));
 }
 
 static int write_pack(writer_t *w, const place_t *p, const char *vector) {
   o3_kernel_text_t *t = w->t;
-  int inside, values[LANES], position = tap_position(w, p, 0, 0, &inside);
+  int inside, values[LANES], position = position_of(w, p, &inside);
   int zero = o3_kt_value(t, "arith.constant 0.0 : %s", type_of(w->i->to));
   for (int lane = 0; lane < LANES; ++lane) values[lane] = packed_element(w, p, lane, position, inside, zero);
   return o3_kt_value(t, "vector.from_elements %%v%d, %%v%d, %%v%d, %%v%d, %%v%d, %%v%d, %%v%d, %%v%d : %s",
@@ -200,7 +165,7 @@ static void write_thread(writer_t *w, int index) {
   char vector[24];
   snprintf(vector, sizeof(vector), "vector<%dx%s>", LANES, type_of(w->i->to));
   place_t p = thread_place(w, index);
-  int value = w->i->packs ? write_pack(w, &p, vector) : write_pool(w, &p, vector);
+  int value = write_pack(w, &p, vector);
   int base = o3_kt_value(t, "llvm.getelementptr %%arg1[0] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i8");
   int at = o3_kt_global(t, base, o3_kt_op_const(t, "muli", index, LANES), type_of(w->i->to));
   o3_kt_line(t, "llvm.store %%v%d, %%v%d {alignment = 16 : i64} : %s, !llvm.ptr<1>", value, at, vector);
@@ -242,7 +207,6 @@ o3_status_t o3_image_make(const o3_kernel_site_t *site, o3_gpu_kernel_t *kernel,
   o3_gpu_kernel_add_pointer(kernel, image.y);
   O3_GPU_KERNEL_NOTE(kernel, {"vector", LANES});
   writer_t w = {.i = &image, .kernel = kernel};
-  snprintf(stem, sizeof(stem), "o3k_%s_%s_%dx%d__sm80", type_of(image.to), image.packs ? "pack" : "maxpool",
-           (int)image.taps[0], (int)image.taps[1]);
+  snprintf(stem, sizeof(stem), "o3k_%s_pack__sm80", type_of(image.to));
   return o3_kt_write(kernel, stem, write_module, &w);
 }

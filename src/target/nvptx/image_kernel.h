@@ -1,5 +1,5 @@
-/* Images with the channels last, 8 channels a thread: maxima of windows (o3.max_pool_last), and conversions
- * from channels first (o3.pack_last), which the lowering marks as such. */
+/* Conversions of images to channels last (o3.pack_last), 8 channels a thread, which the lowering marks as
+ * such. */
 #ifndef O3_TARGET_NVPTX_IMAGE_KERNEL_H
 #define O3_TARGET_NVPTX_IMAGE_KERNEL_H
 

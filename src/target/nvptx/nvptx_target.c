@@ -65,6 +65,7 @@ static const char *refuse_attention(const o3_gpu_t *gpu, int num_ops, const Mlir
 static const o3_kernel_support_t KERNELS = {.prepare = o3_nvptx_split_sums,
                                             .channels_last = true,
                                             .f32_channels_last = true,
+                                            .pools_in_place = true,
                                             .reads_attention_parts = o3_gpu_attention_has_width,
                                             .refuse_contraction = refuse_product,
                                             .refuse_epilogue = refuse_epilogue,

@@ -4,14 +4,7 @@
  *     depthwise_last  n, 1, oh, ow, c | kh, kw
  *
  * Padding is a copy, sums are in f32 for half precision and start at the bias.
- *
- * pack_last and max_pool_last compute each element from what they load: of the border nothing is made. They
- * are marked, with taps, steps, dilations and lows of their windows along y and x, for kernels of their own:
- *
- *     o3.kernel = "max_pool_last", o3.window = array<i64: 3, 3, 2, 2, 1, 1, 1, 1>
  */
-#include <math.h>
-
 #include "base/check.h"
 #include "target/ref/lower_blocked.h"
 
@@ -119,105 +112,6 @@ static o3_status_t lower(o3_lw_t *lw, MlirOperation op, const MlirValue *operand
   surround(lw, &last);
   MlirValue y = contract(lw, &last, depthwise);
   results[0] = o3_lw_convert_all(lw, y, &last.y_shape, last.sum, element);
-  return NULL;
-}
-
-/* ---- Images ---- */
-
-typedef struct image {
-  MlirOperation op;
-  MlirValue x, outside; /* what is there outside of x */
-  int64_t channels, taps[2], steps[2], dilations[2], lows[2];
-  MlirValue sizes[2];
-} image_t;
-
-/* |at| where it is below |size|, else the nearest place that is; |inside| takes in which of them it was. */
-static MlirValue clamped(o3_builder_t *b, MlirValue at, MlirValue size, MlirValue *inside) {
-  MlirValue fits = o3_build_cmpi(b, O3_CMPI_ULT, at, size);
-  MlirValue last = o3_build2(b, "arith.subi", size, o3_build_index(b, 1));
-  *inside = mlirValueIsNull(*inside) ? fits : o3_build2(b, "arith.andi", *inside, fits);
-  return o3_build2(b, "arith.maxsi", o3_build2(b, "arith.minsi", at, last), o3_build_index(b, 0));
-}
-
-/* Where tap |k| of a window is along y (0) or x (1). */
-static MlirValue tap_at(o3_builder_t *b, const image_t *image, int i, int64_t k, MlirValue *inside) {
-  MlirValue at = o3_build2(b, "arith.muli", o3_lw_index(b, 2 + i), o3_build_index(b, image->steps[i]));
-  at = o3_build2(b, "arith.addi", at, o3_build_index(b, k * image->dilations[i] - image->lows[i]));
-  return clamped(b, at, image->sizes[i], inside);
-}
-
-static void pack_body(const o3_body_args_t *in) {
-  const image_t *pack = in->context;
-  o3_builder_t *b = in->builder;
-  MlirValue inside = {0}, at[4] = {o3_lw_index(b, 0), o3_lw_index(b, 4)};
-  at[1] = clamped(b, at[1], o3_build_index(b, pack->channels), &inside);
-  for (int i = 0; i < 2; ++i) at[2 + i] = tap_at(b, pack, i, 0, &inside);
-  MlirValue value = o3_lw_convert(b, o3_lw_extract(b, pack->x, 4, at), o3_lw_old_element(pack->op, 0),
-                                  o3_lw_result_element(pack->op, 0));
-  in->results[0] = o3_build_select(b, inside, value, pack->outside);
-}
-
-static void max_body(const o3_body_args_t *in) {
-  const image_t *pool = in->context;
-  o3_builder_t *b = in->builder;
-  in->results[0] = pool->outside;
-  for (int64_t tap = 0; tap < pool->taps[0] * pool->taps[1]; ++tap) {
-    MlirValue inside = {0}, at[5] = {o3_lw_index(b, 0), o3_lw_index(b, 1)};
-    at[2] = tap_at(b, pool, 0, tap / pool->taps[1], &inside);
-    at[3] = tap_at(b, pool, 1, tap % pool->taps[1], &inside);
-    at[4] = o3_lw_index(b, 4);
-    MlirValue value = o3_build_select(b, inside, o3_lw_extract(b, pool->x, 5, at), pool->outside);
-    in->results[0] = o3_build2(b, "arith.maximumf", in->results[0], value);
-  }
-}
-
-static MlirValue generate(o3_lw_t *lw, const image_t *image, const char *kernel, o3_body_fn_t body) {
-  o3_shape_t to;
-  o3_lw_result_shape(lw, image->op, 0, &to);
-  MlirValue y = o3_lw_generate(lw, &to, o3_lw_new_element(image->op, 0), body, (void *)(uintptr_t)image);
-  int64_t window[8];
-  for (int i = 0; i < 2; ++i) {
-    window[i] = image->taps[i];
-    window[2 + i] = image->steps[i];
-    window[4 + i] = image->dilations[i];
-    window[6 + i] = image->lows[i];
-  }
-  o3_op_attr_set(o3_value_def(y), "o3.kernel", o3_attr_string(lw->context, kernel));
-  o3_op_attr_set(o3_value_def(y), "o3.window", o3_attr_ints(lw->context, 8, window));
-  return y;
-}
-
-static image_t read_image(o3_lw_t *lw, MlirOperation op, MlirValue x, double outside) {
-  o3_shape_t from;
-  o3_lw_window_t window;
-  image_t image = {
-      .op = op, .x = x, .outside = o3_lw_scalar(&lw->builder, o3_lw_new_element(op, 0), outside)};
-  o3_lw_window_read(op, &window);
-  o3_lw_operand_shape(lw, op, 0, &from);
-  for (int i = 0; i < 2; ++i) {
-    image.sizes[i] = o3_lw_size(lw, from.dims[2 + i]);
-    image.taps[i] = window.kernel[i];
-    image.steps[i] = window.strides[i];
-    image.dilations[i] = window.dilations[i];
-    image.lows[i] = window.lows[i];
-  }
-  return image;
-}
-
-o3_status_t o3_lower_pack_last(o3_lw_t *lw, MlirOperation op, const MlirValue *operands, MlirValue *results) {
-  o3_shape_t from;
-  image_t pack = read_image(lw, op, operands[0], 0);
-  o3_lw_operand_shape(lw, op, 0, &from);
-  bool known = o3_expr_is_const(from.dims[1], &pack.channels);
-  O3_ASSERT(known, "the layout pass takes images with a constant number of channels only");
-  results[0] = generate(lw, &pack, "pack_last", pack_body);
-  return NULL;
-}
-
-o3_status_t o3_lower_max_pool_last(o3_lw_t *lw, MlirOperation op, const MlirValue *operands,
-                                   MlirValue *results) {
-  const image_t pool = read_image(lw, op, operands[0], -INFINITY);
-  results[0] = generate(lw, &pool, "max_pool_last", max_body);
   return NULL;
 }
 

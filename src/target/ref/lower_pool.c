@@ -2,6 +2,7 @@
  * Linalg wants an operand that has the window's sizes: an empty tensor which nothing reads. */
 #include <math.h>
 
+#include "target/ref/lower_image.h"
 #include "target/ref/window.h"
 
 enum { MAX_LOOPS = 2 * O3_IR_MAX_RANK };
@@ -107,6 +108,7 @@ static void max_body(const o3_body_args_t *in) {
 
 o3_status_t o3_lower_max_pool(o3_lw_t *lw, MlirOperation op, const MlirValue *operands, MlirValue *results) {
   pool_t pool;
+  if (o3_lw_pool_in_place(lw, op, operands[0], results)) return NULL;
   read_pool(lw, op, &pool);
   MlirValue low = lowest(&lw->builder, pool.element);
   MlirValue init = o3_lw_fill(lw, &pool.y_shape, low);
@@ -243,6 +245,7 @@ o3_status_t o3_lower_avg_pool(o3_lw_t *lw, MlirOperation op, const MlirValue *op
   if (!o3_type_is_float(pool.element))
     return o3_status_create(O3_STATUS_UNSUPPORTED, "%s: averages of windows are taken of floats only",
                             o3_lw_who(lw, op));
+  if (o3_lw_pool_in_place(lw, op, operands[0], results)) return NULL;
   MlirValue zero = o3_lw_scalar(&lw->builder, pool.element, 0), sum;
   MlirValue init = o3_lw_fill(lw, &pool.y_shape, o3_lw_scalar(&lw->builder, pool.sum, 0));
   reduce(lw, &pool, pad(lw, &pool, operands[0], zero), 1, &init, sum_body, "sum_pool", &sum);

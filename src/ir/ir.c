@@ -135,6 +135,13 @@ bool o3_type_is_static(MlirType type) {
   return mlirShapedTypeHasRank(type) && mlirShapedTypeHasStaticShape(type);
 }
 
+MlirType o3_type_with_element(MlirType tensor, MlirType element) {
+  int64_t sizes[O3_IR_MAX_RANK];
+  int rank = o3_type_rank(tensor);
+  for (int i = 0; i < rank; ++i) sizes[i] = o3_type_dim(tensor, i);
+  return o3_tensor_type(rank, sizes, element);
+}
+
 int64_t o3_type_count(MlirType type) {
   if (!o3_type_is_static(type)) return -1;
   int64_t count = 1;

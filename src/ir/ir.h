@@ -71,6 +71,7 @@ MlirType o3_memref_type(int rank, const int64_t *sizes, MlirType element);
 int o3_type_rank(MlirType type);
 int64_t o3_type_dim(MlirType type, int dim);
 MlirType o3_type_element(MlirType type);
+MlirType o3_type_with_element(MlirType tensor, MlirType element); /* the same sizes */
 bool o3_type_is_static(MlirType type);
 /* Number of elements of a static shape; -1 when dynamic or too large for int64_t. */
 int64_t o3_type_count(MlirType type);

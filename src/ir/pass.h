@@ -38,6 +38,7 @@ struct o3_pass_env;
 typedef struct o3_kernel_support {
   /* Changes the module for the target before ops are grouped; NULL: nothing to do. */
   o3_status_t (*prepare)(struct o3_pass_env *env, MlirModule module);
+  bool widens_halves; /* whether f16 and bf16 are computed in f32, whose products are as fast or faster */
   /* Most bytes that the values of one row, besides its result, may take on the stack. */
   int64_t row_bytes;
   const char *(*refuse_contraction)(MlirOperation product);

@@ -21,17 +21,28 @@ static o3_status_t read_type(o3_nz_t *nz, const o3_node_t *node, MlirType *to) {
   return NULL;
 }
 
+/* A Cast of the model: one to halves is marked, for its rounding is meant, not that of a node which computes
+ * in f32. */
+static MlirValue cast(o3_nz_t *nz, const o3_node_t *node, MlirType to) {
+  MlirValue x = o3_node_input(node, 0);
+  MlirValue y = o3_nz_cast_float8(nz, x, to, o3_node_int(node, "saturate", 1) != 0);
+  if (o3_nz_failed(nz) || mlirValueEqual(x, y)) return y;
+  if (mlirTypeIsAF16(to) || mlirTypeIsABF16(to))
+    mlirOperationSetAttributeByName(o3_value_def(y), O3_STR("rounds"), o3_attr_bool(nz->context, true));
+  return y;
+}
+
 /* round_mode concerns float8e8m0 only, which is refused by name. */
 o3_status_t o3_onnx_cast(o3_nz_t *nz, o3_node_t *node) {
   MlirType to;
   O3_TRY(read_type(nz, node, &to));
-  node->outputs[0] = o3_nz_cast_float8(nz, o3_node_input(node, 0), to, o3_node_int(node, "saturate", 1) != 0);
+  node->outputs[0] = cast(nz, node, to);
   return NULL;
 }
 
 o3_status_t o3_onnx_cast_like(o3_nz_t *nz, o3_node_t *node) {
   MlirType to = o3_nz_element(nz, o3_node_input(node, 1));
-  node->outputs[0] = o3_nz_cast_float8(nz, o3_node_input(node, 0), to, o3_node_int(node, "saturate", 1) != 0);
+  node->outputs[0] = cast(nz, node, to);
   return NULL;
 }
 
@@ -43,8 +54,8 @@ o3_status_t o3_onnx_bit_cast(o3_nz_t *nz, o3_node_t *node) {
   if (o3_type_bits(from) != o3_type_bits(to))
     return o3_nz_invalid(nz, "elements of %d bits cannot become %d bits", o3_type_bits(from),
                          o3_type_bits(to));
-  bool cast = mlirTypeEqual(from, to) || o3_type_is_bool(from) || o3_type_is_bool(to);
-  node->outputs[0] = cast ? o3_nz_cast(nz, x, to)
+  bool same = mlirTypeEqual(from, to) || o3_type_is_bool(from) || o3_type_is_bool(to);
+  node->outputs[0] = same ? o3_nz_cast(nz, x, to)
                           : o3_nz_op(nz, "o3.bitcast", O3_VALUES(x), O3_ATTRS({"to", o3_attr_type(to)}));
   return NULL;
 }

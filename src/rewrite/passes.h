@@ -26,6 +26,9 @@ o3_status_t o3_rewrite_join_products(o3_pass_env_t *env, MlirModule module) O3_M
 /* With --precision: products and moved data in fp16 or bf16, the rest in f32. */
 o3_status_t o3_rewrite_reduce_precision(o3_pass_env_t *env, MlirModule module) O3_MUST_USE;
 
+/* On machines whose products of halves are no faster: models in f16 and bf16 are computed in f32. */
+o3_status_t o3_rewrite_widen_precision(o3_pass_env_t *env, MlirModule module) O3_MUST_USE;
+
 /* Computes what depends on constants alone. */
 o3_status_t o3_rewrite_fold_constants(o3_pass_env_t *env, MlirModule module) O3_MUST_USE;
 

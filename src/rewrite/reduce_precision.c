@@ -34,38 +34,6 @@ static bool is_f32(MlirValue value) {
   return mlirTypeIsARankedTensor(type) && mlirTypeIsAF32(o3_type_element(type));
 }
 
-static MlirType with_element(MlirType tensor, MlirType element) {
-  int64_t sizes[O3_IR_MAX_RANK];
-  int rank = o3_type_rank(tensor);
-  for (int i = 0; i < rank; ++i) sizes[i] = o3_type_dim(tensor, i);
-  return o3_tensor_type(rank, sizes, element);
-}
-
-static MlirValue cast(o3_builder_t *b, MlirValue value, MlirType element, MlirAttribute shape) {
-  return o3_build1_attrs(b, "o3.cast", with_element(mlirValueGetType(value), element), O3_VALUES(value),
-                         O3_ATTRS({"to", o3_attr_type(element)}, {"o3.shape", shape}));
-}
-
-/* The map of the sizes of |value|, which an op that makes one like it needs; null when they are all static.
- */
-static MlirAttribute shape_of(MlirValue value) {
-  if (mlirValueIsABlockArgument(value)) {
-    MlirOperation main = mlirBlockGetParentOperation(mlirBlockArgumentGetOwner(value));
-    MlirAttribute attrs = o3_op_attr(main, "arg_attrs");
-    intptr_t index = mlirBlockArgumentGetArgNumber(value);
-    if (mlirAttributeIsNull(attrs) || index >= mlirArrayAttrGetNumElements(attrs)) return (MlirAttribute){0};
-    MlirAttribute map =
-        mlirDictionaryAttrGetElementByName(mlirArrayAttrGetElement(attrs, index), O3_STR("o3.shape"));
-    return mlirAttributeIsNull(map) ? map : mlirArrayAttrGet(mlirAttributeGetContext(map), 1, &map);
-  }
-  MlirAttribute shapes = o3_op_attr(o3_value_def(value), "o3.shape");
-  intptr_t result = mlirOpResultGetResultNumber(value);
-  if (mlirAttributeIsNull(shapes) || !mlirAttributeIsAArray(shapes)) return shapes;
-  if (result >= mlirArrayAttrGetNumElements(shapes)) return (MlirAttribute){0};
-  MlirAttribute own = mlirArrayAttrGetElement(shapes, result);
-  return mlirArrayAttrGet(mlirAttributeGetContext(own), 1, &own);
-}
-
 /* ---- Weights ---- */
 
 static float rounded(const precision_t *self, float value) {
@@ -118,7 +86,7 @@ static o3_status_t narrow(precision_t *self, MlirOperation user, MlirValue value
   if (o3_op_is(def, "o3.constant")) O3_TRY(measure(self, def));
   bool argument = mlirValueIsABlockArgument(value);
   o3_builder_t b = argument ? o3_builder_before(user) : o3_builder_after(def);
-  *result = cast(&b, value, self->narrow, shape_of(value));
+  *result = o3_value_cast(&b, value, self->narrow);
   return argument ? NULL : note(self, value, *result);
 }
 
@@ -131,17 +99,6 @@ static bool is_of_product(const precision_t *self, MlirValue value) {
   return o3_ptr_map_get(self->products, value.ptr) != NULL;
 }
 
-/* All users of |value| but |except| read |other| instead. */
-static void replace_uses_except(MlirValue value, MlirValue other, MlirOperation except) {
-  MlirOpOperand use = mlirValueGetFirstUse(value);
-  while (!mlirOpOperandIsNull(use)) {
-    MlirOperation user = mlirOpOperandGetOwner(use);
-    intptr_t operand = mlirOpOperandGetOperandNumber(use);
-    use = mlirOpOperandGetNextUse(use);
-    if (!mlirOperationEqual(user, except)) mlirOperationSetOperand(user, operand, other);
-  }
-}
-
 static o3_status_t narrow_op(precision_t *self, MlirOperation op) {
   for (intptr_t i = 0; i < mlirOperationGetNumOperands(op); ++i) {
     MlirValue operand = mlirOperationGetOperand(op, i), smaller;
@@ -150,10 +107,10 @@ static o3_status_t narrow_op(precision_t *self, MlirOperation op) {
     mlirOperationSetOperand(op, i, smaller);
   }
   MlirValue result = mlirOperationGetResult(op, 0);
-  mlirValueSetType(result, with_element(mlirValueGetType(result), self->narrow));
+  mlirValueSetType(result, o3_type_with_element(mlirValueGetType(result), self->narrow));
   o3_builder_t b = o3_builder_after(op);
-  MlirValue wide = cast(&b, result, mlirF32TypeGet(self->env->context), shape_of(result));
-  replace_uses_except(result, wide, o3_value_def(wide));
+  MlirValue wide = o3_value_cast(&b, result, mlirF32TypeGet(self->env->context));
+  o3_value_replace_except(result, wide, o3_value_def(wide));
   ++self->num_narrow;
   if (o3_precision_kind(op) == O3_PRECISION_PRODUCT) O3_TRY(note_product(self, wide));
   return note(self, wide, result);
@@ -195,10 +152,9 @@ static bool is_stored(const precision_t *self, MlirValue value) {
 static o3_status_t store_narrow(precision_t *self, MlirOperation op) {
   MlirValue result = mlirOperationGetResult(op, 0);
   o3_builder_t b = o3_builder_after(op);
-  MlirAttribute shape = shape_of(result);
-  MlirValue smaller = cast(&b, result, self->narrow, shape);
-  MlirValue wide = cast(&b, smaller, mlirF32TypeGet(self->env->context), shape);
-  replace_uses_except(result, wide, o3_value_def(smaller));
+  MlirValue smaller = o3_value_cast(&b, result, self->narrow);
+  MlirValue wide = o3_value_cast(&b, smaller, mlirF32TypeGet(self->env->context));
+  o3_value_replace_except(result, wide, o3_value_def(smaller));
   if (is_of_product(self, result)) O3_TRY(note_product(self, wide));
   return note(self, wide, smaller);
 }

@@ -57,6 +57,42 @@ void o3_op_replace(MlirOperation op, int count, const MlirValue *values) {
   mlirOperationDestroy(op);
 }
 
+/* The map of the sizes of |value|, which an op that makes one like it needs; null when they are all static.
+ */
+static MlirAttribute shape_of(MlirValue value) {
+  if (mlirValueIsABlockArgument(value)) {
+    MlirOperation main = mlirBlockGetParentOperation(mlirBlockArgumentGetOwner(value));
+    MlirAttribute attrs = o3_op_attr(main, "arg_attrs");
+    intptr_t index = mlirBlockArgumentGetArgNumber(value);
+    if (mlirAttributeIsNull(attrs) || index >= mlirArrayAttrGetNumElements(attrs)) return (MlirAttribute){0};
+    MlirAttribute map =
+        mlirDictionaryAttrGetElementByName(mlirArrayAttrGetElement(attrs, index), O3_STR("o3.shape"));
+    return mlirAttributeIsNull(map) ? map : mlirArrayAttrGet(mlirAttributeGetContext(map), 1, &map);
+  }
+  MlirAttribute shapes = o3_op_attr(o3_value_def(value), "o3.shape");
+  intptr_t result = mlirOpResultGetResultNumber(value);
+  if (mlirAttributeIsNull(shapes) || !mlirAttributeIsAArray(shapes)) return shapes;
+  if (result >= mlirArrayAttrGetNumElements(shapes)) return (MlirAttribute){0};
+  MlirAttribute own = mlirArrayAttrGetElement(shapes, result);
+  return mlirArrayAttrGet(mlirAttributeGetContext(own), 1, &own);
+}
+
+MlirValue o3_value_cast(o3_builder_t *b, MlirValue value, MlirType element) {
+  return o3_build1_attrs(b, "o3.cast", o3_type_with_element(mlirValueGetType(value), element),
+                         O3_VALUES(value),
+                         O3_ATTRS({"to", o3_attr_type(element)}, {"o3.shape", shape_of(value)}));
+}
+
+void o3_value_replace_except(MlirValue value, MlirValue other, MlirOperation except) {
+  MlirOpOperand use = mlirValueGetFirstUse(value);
+  while (!mlirOpOperandIsNull(use)) {
+    MlirOperation user = mlirOpOperandGetOwner(use);
+    intptr_t operand = mlirOpOperandGetOperandNumber(use);
+    use = mlirOpOperandGetNextUse(use);
+    if (!mlirOperationEqual(user, except)) mlirOperationSetOperand(user, operand, other);
+  }
+}
+
 /* Of the function whose body ends in a func.return. */
 static o3_status_t type_of_main(o3_arena_t *arena, MlirBlock block, MlirType *type) {
   MlirOperation end = mlirBlockGetTerminator(block);

@@ -29,6 +29,12 @@ o3_status_t o3_choice_note(o3_arena_t *arena, MlirModule module, MlirOperation o
 o3_status_t o3_choices_append(o3_arena_t *arena, MlirModule module, intptr_t count, const MlirAttribute *list)
     O3_MUST_USE;
 
+/* |value| with elements of type |element|, from its o3.cast. */
+MlirValue o3_value_cast(o3_builder_t *b, MlirValue value, MlirType element);
+
+/* All users of |value| but |except| read |other| instead. */
+void o3_value_replace_except(MlirValue value, MlirValue other, MlirOperation except);
+
 /* Replaces all results of |op| by |values| and erases it. */
 void o3_op_replace(MlirOperation op, int count, const MlirValue *values);
 

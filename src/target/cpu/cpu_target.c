@@ -28,7 +28,8 @@ static const o3_target_pass_t PASSES[] = {
   (V3_FEATURES | BIT(AVX512F) | BIT(AVX512BW) | BIT(AVX512CD) | BIT(AVX512DQ) | BIT(AVX512VL))
 
 /* Row values live beside the loops in the first-level cache. */
-static const o3_kernel_support_t KERNELS = {.row_bytes = 64 << 10,
+static const o3_kernel_support_t KERNELS = {.widens_halves = true,
+                                            .row_bytes = 64 << 10,
                                             .refuse_contraction = o3_product_refuse,
                                             .refuse_epilogue = o3_product_refuse_epilogue,
                                             .winograd = o3_winograd_members,

@@ -42,7 +42,7 @@ TELLING = ("MatMul", "Gemm", "Conv", "ConvTranspose", "Attention", "Softmax", "L
            "RMSNormalization", "InstanceNormalization", "GroupNormalization", "BatchNormalization", "ReduceMean", "ReduceMax",
            "ReduceSum", "ReduceL2", "ReduceLogSumExp", "ArgMax", "CumSum", "MaxPool", "AveragePool", "GlobalAveragePool",
            "Transpose", "Concat", "Slice", "Pad", "Gather", "GatherND", "ScatterND", "ScatterElements", "Resize", "TopK", "Where",
-           "Einsum", "LSTM", "GRU", "Erf", "Gelu", "Cast", "t", "s", "y0")
+           "Einsum", "LSTM", "GRU", "Erf", "Gelu", "Cast", "Less", "And", "Not", "Trilu", "t", "s", "y0")
 KERNELS = {"ampere": 4, "turing": 4, "volta": 4, "hopper": 16}  # by themselves
 LEVEL = 2
 POINTS = 16  # in one model

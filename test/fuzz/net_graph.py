@@ -101,11 +101,15 @@ class Net:
         self.trials = [{} for _ in range(trials)]
 
     def given(self, array):
-        """Three times an input or constant, which is rounded where the network is computed in another type."""
+        """Three times an input or constant, which is rounded where the network is computed in another type that does
+        not hold it: an exponent of 2 stays one."""
         base = as_double(array)
-        noise = self.rounded != self.kind and base.dtype == np.float64
-        step = EPSILON[self.rounded] * np.abs(base) * self.rng.choice([-1.0, 1.0], base.shape) if noise else 0
-        return [base, base + step, base - step] if noise else [base] * 3
+        if self.rounded == self.kind or base.dtype != np.float64:
+            return [base] * 3
+        digits = np.frexp(base)[0] * 2 / EPSILON[self.rounded]
+        step = np.where(digits == np.floor(digits), 0, EPSILON[self.rounded] * np.abs(base))
+        step = step * self.rng.choice([-1.0, 1.0], base.shape)
+        return [base, base + step, base - step]
 
     def add_input(self, name, item):
         self.inputs[name] = item

@@ -58,6 +58,7 @@ R("Neg", [T("A,B", "normal")], ELEMENTWISE, SIGNED, np.negative)
 R("Sign", [T("A,B", "normal")], ELEMENTWISE, SIGNED, np.sign)
 R("Relu", [T("A,B", "normal")], ELEMENTWISE, ["i32"], lambda x: np.maximum(x, 0))
 R("Not", ["A,B"], ELEMENTWISE, BOOL, np.logical_not)
+R("Not", ["A,B"], [(37, 1024)], BOOL, np.logical_not, _symbolic=False)  # several booleans a thread of a GPU
 R("BitwiseNot", [T("A,B", "extremes")], ELEMENTWISE, INTS, np.bitwise_not)
 R("Identity", ["A,B"], ELEMENTWISE, INTS + BOOL, lambda x: x)
 

@@ -34,13 +34,28 @@ static MlirType vector_of(MlirType element, int count) {
   return mlirVectorTypeGet(1, (int64_t[]){count}, element);
 }
 
+/* Booleans have a byte each; a vector of them would have bits in memory. */
+static MlirValue as_bytes(o3_builder_t *b, MlirValue memref) {
+  int64_t sizes[O3_IR_MAX_RANK];
+  MlirType type = mlirValueGetType(memref);
+  if (!o3_type_is_bool(o3_type_element(type))) return memref;
+  int rank = o3_type_rank(type);
+  for (int i = 0; i < rank; ++i) sizes[i] = mlirShapedTypeGetDimSize(type, i);
+  MlirType bytes = mlirMemRefTypeGet(mlirIntegerTypeGet(b->context, 8), rank, sizes,
+                                     mlirMemRefTypeGetLayout(type), mlirMemRefTypeGetMemorySpace(type));
+  return o3_build1(b, "builtin.unrealized_conversion_cast", bytes, O3_VALUES(memref));
+}
+
 MlirValue o3_lanes_load(o3_builder_t *b, MlirValue memref, int num_indices, const MlirValue *indices,
                         int count) {
-  MlirType element = o3_type_element(mlirValueGetType(memref));
-  MlirValue operands[1 + O3_IR_MAX_RANK] = {memref};
+  MlirType wanted = o3_type_element(mlirValueGetType(memref));
+  MlirValue operands[1 + O3_IR_MAX_RANK] = {as_bytes(b, memref)};
+  MlirType element = o3_type_element(mlirValueGetType(operands[0]));
   for (int i = 0; i < num_indices; ++i) operands[1 + i] = indices[i];
-  return o3_build1_attrs(b, "vector.load", vector_of(element, count), 1 + num_indices, operands,
-                         O3_ATTRS({"alignment", alignment(b, element, count)}));
+  MlirValue loaded = o3_build1_attrs(b, "vector.load", vector_of(element, count), 1 + num_indices, operands,
+                                     O3_ATTRS({"alignment", alignment(b, element, count)}));
+  if (mlirTypeEqual(element, wanted)) return loaded;
+  return o3_build1(b, "arith.trunci", vector_of(wanted, count), O3_VALUES(loaded));
 }
 
 void o3_lanes_split(o3_builder_t *b, MlirValue vector, int count, MlirValue *elements) {
@@ -56,8 +71,12 @@ void o3_lanes_store(o3_builder_t *b, MlirValue memref, MlirValue index, int coun
     o3_build0(b, "memref.store", O3_VALUES(elements[0], memref, index));
     return;
   }
+  MlirType given = o3_type_element(mlirValueGetType(memref));
+  MlirValue vector = o3_build1(b, "vector.from_elements", vector_of(given, count), count, elements);
+  memref = as_bytes(b, memref);
   MlirType element = o3_type_element(mlirValueGetType(memref));
-  MlirValue vector = o3_build1(b, "vector.from_elements", vector_of(element, count), count, elements);
+  if (!mlirTypeEqual(element, given))
+    vector = o3_build1(b, "arith.extui", vector_of(element, count), O3_VALUES(vector));
   const o3_op_spec_t spec = {.name = "vector.store",
                              .num_operands = 3,
                              .operands = (MlirValue[]){vector, memref, index},

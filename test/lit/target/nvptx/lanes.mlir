@@ -9,7 +9,7 @@ module {
   // CHECK-LABEL: func.func @main
   func.func @main(%session: !llvm.ptr, %x: memref<4096x1024xf16>, %y: memref<4096x1024xf16>, %t: memref<1024x4096xf16>,
                   %s: memref<1024xf32>, %odd: memref<4097x1023xf16>, %odder: memref<4097x1023xf16>,
-                  %padded: memref<4098x1026xf16>) {
+                  %padded: memref<4098x1026xf16>, %less: memref<4096x1024xi1>) {
     // CHECK: gpu.launch
     // CHECK: vector.load {{.*}} {alignment = 16 : i64} : memref<{{.*}}>, vector<8xf16>
     // CHECK-COUNT-8: arith.maximumf
@@ -71,6 +71,26 @@ module {
         outs(%inside : memref<4096x1024xf16, strided<[1026, 1], offset: 1027>>) {
     ^bb0(%in: f16, %out: f16):
       linalg.yield %in : f16
+    }
+    // Booleans have a byte each.
+    // CHECK: gpu.launch
+    // CHECK: arith.extui {{.*}} : vector<8xi1> to vector<8xi8>
+    // CHECK: vector.store {{.*}} {alignment = 8 : i64} : memref<{{.*}}i8>, vector<8xi8>
+    linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel"]}
+        ins(%x : memref<4096x1024xf16>) outs(%less : memref<4096x1024xi1>) {
+    ^bb0(%in: f16, %out: i1):
+      %zero = arith.constant 0.0 : f16
+      %r = arith.cmpf olt, %in, %zero : f16
+      linalg.yield %r : i1
+    }
+    // CHECK: gpu.launch
+    // CHECK: vector.load {{.*}} {alignment = 8 : i64} : memref<{{.*}}i8>, vector<8xi8>
+    // CHECK: arith.trunci {{.*}} : vector<8xi8> to vector<8xi1>
+    linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel"]}
+        ins(%less : memref<4096x1024xi1>) outs(%y : memref<4096x1024xf16>) {
+    ^bb0(%in: i1, %out: f16):
+      %r = arith.uitofp %in : i1 to f16
+      linalg.yield %r : f16
     }
     return
   }

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "fuse/group_attention.h"
+#include "fuse/merge.h"
 
 /* Recomputing so many plain scalar ops for each element of a broadcast is cheaper than a pass over memory. */
 enum { CHEAP_OPS = 4 };
@@ -543,6 +544,7 @@ static bool tells_loops(const grower_t *self, const o3_dep_node_t *node, const o
 static bool is_merged(const grower_t *self, const o3_dep_node_t *node) {
   const o3_dep_node_t *last = node;
   if (node->num_users != 1 || !node->users[0]->generic) return false;
+  if (node->kind == O3_DEP_MAP && !o3_fuse_merges(node->generic, node->users[0]->generic)) return false;
   if (tells_loops(self, node, NULL, false) && tells_loops(self, node, NULL, true)) return true;
   for (; last->num_users == 1 && last->users[0]->generic; last = last->users[0]) {
     const o3_dep_node_t *user = last->users[0];

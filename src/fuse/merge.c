@@ -36,16 +36,25 @@ static bool reads(const o3_dep_generic_t *consumer, int operand, const o3_dep_ge
                         mlirOperationGetResult(producer->op, 0));
 }
 
-/* Whether several iterations read the same element: some loop is not in |map|. */
-static bool is_repeated(const o3_dep_generic_t *consumer, MlirAffineMap map) {
-  for (int d = 0; d < consumer->num_dims; ++d) {
-    if (!o3_dep_uses(map, d)) return true;
+/* Whether loop |dim| is known to run once. */
+static bool runs_once(const o3_dep_generic_t *generic, int dim) {
+  for (int i = 0; i < generic->num_operands; ++i) {
+    int position = o3_dep_position(generic->maps[i], dim);
+    if (position < 0 || o3_dep_loop(generic->maps[i], position) != dim) continue;
+    return o3_type_dim(mlirValueGetType(mlirOperationGetOperand(generic->op, i)), position) == 1;
   }
   return false;
 }
 
-/* One element of the producer for each iteration of the consumer, or cheap ones. */
-static bool is_worth_it(const o3_dep_generic_t *producer, const o3_dep_generic_t *consumer) {
+/* Whether several iterations read the same element: some loop is not in |map|. */
+static bool is_repeated(const o3_dep_generic_t *consumer, MlirAffineMap map) {
+  for (int d = 0; d < consumer->num_dims; ++d) {
+    if (!o3_dep_uses(map, d) && !runs_once(consumer, d)) return true;
+  }
+  return false;
+}
+
+bool o3_fuse_merges(const o3_dep_generic_t *producer, const o3_dep_generic_t *consumer) {
   for (int i = 0; i < consumer->num_inputs; ++i) {
     if (!reads(consumer, i, producer)) continue;
     if (is_repeated(consumer, consumer->maps[i]) && is_expensive(producer->body)) return false;
@@ -125,7 +134,7 @@ static o3_status_t merge_into_user(o3_arena_t *arena, MlirOperation op) {
   MlirOperation user = fits ? only_user(op) : (MlirOperation){0};
   if (mlirOperationIsNull(user) || !o3_dep_generic_read(user, &consumer)) return NULL;
   o3_dep_kind_t kind = o3_dep_generic_kind(&consumer);
-  if ((kind != O3_DEP_MAP && kind != O3_DEP_REDUCTION) || !is_worth_it(&producer, &consumer)) return NULL;
+  if ((kind != O3_DEP_MAP && kind != O3_DEP_REDUCTION) || !o3_fuse_merges(&producer, &consumer)) return NULL;
   merger_t *m = O3_ARENA_NEW(arena, merger_t);
   O3_TRY_ALLOC(m);
   m->arena = arena;

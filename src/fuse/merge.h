@@ -2,7 +2,12 @@
 #ifndef O3_FUSE_MERGE_H
 #define O3_FUSE_MERGE_H
 
+#include "analysis/dependence.h"
 #include "ir/pass.h"
+
+/* Whether |consumer|, the only reader of the elementwise |producer|, may compute what it reads itself: one
+ * element of the producer for each iteration, or cheap ones. */
+bool o3_fuse_merges(const o3_dep_generic_t *producer, const o3_dep_generic_t *consumer);
 
 /* Merges elementwise ops of |block| into the op that reads them, where that computes nothing twice (or only
  * what is cheap), and constants of one value into the bodies. */

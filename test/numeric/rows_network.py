@@ -3,6 +3,7 @@
 import numpy as np
 
 from numeric_row import F32, IMAGE, C, R, T, W
+from rows_window import instance_norm
 
 SEQUENCES = [(2, 7, 5), (1, 1, 1), (1, 33, 16), (3, 16, 64)]  # batch, length, features
 
@@ -22,6 +23,13 @@ R("""t = Transpose <perm=[0,1,3,2]> (x1) s = MatMul(x0, t) m = Mul(s, x3) p = So
      y0 = MatMul(p, x2)""", ["B,H,S,D", "B,H,S,D", "B,H,S,D", C(0.25, "f32")],
   [(2, 3, 7, 5), (1, 1, 1, 1), (1, 4, 33, 16)], F32,
   lambda q, k, v, s: softmax(q @ k.swapaxes(-1, -2) * s) @ v, _tol=64)
+
+# Rows of unknown length, and one that the channels of the next layer's layout walk across.
+R("n = InstanceNormalization(x0, x1, x2) y0 = Conv(n, x3)", ["N,16,H,W", "16", "16", W("33,16,1,1")], [(2, 7, 5), (1, 3, 9)],
+  F32, lambda x, s, b, w: np.einsum("nchw,mc->nmhw", instance_norm(x, s, b), w[:, :, 0, 0]), _tol=64)
+R("n = InstanceNormalization(x0, x1, x2) u = Unsqueeze(n, x4) y0 = Add(u, x3)", ["N,C,H,W", "C", "C", "1,1,E,1,1", C([2])],
+  [(2, 16, 7, 5, 3), (1, 3, 5, 9, 1)], F32,
+  lambda x, s, b, e, _: instance_norm(x, s, b)[:, :, None] + e, _tol=64)
 
 # Transpositions around products; multi-head attention as exporters write it.
 HEADS = [(2, 7, 3, 4, 5), (1, 1, 1, 1, 1), (1, 33, 2, 16, 65), (2, 64, 1, 17, 31), (0, 3, 2, 4, 4)]  # B, S, H, D, T

@@ -288,6 +288,13 @@ void o3_cpu_kernel_name(MlirOperation op, int number, char *name, size_t size) {
   snprintf(name, size, "o3k_%s_%d", length ? text : "loop", number);
 }
 
+int o3_cpu_count_functions(MlirModule module) {
+  int count = 0;
+  MlirOperation op = mlirBlockGetFirstOperation(mlirModuleGetBody(module));
+  for (; !mlirOperationIsNull(op); op = mlirOperationGetNextInBlock(op)) count += o3_op_is(op, "func.func");
+  return count;
+}
+
 /* ---- Edits ---- */
 
 bool o3_cpu_is_inside(MlirOperation op, MlirOperation ancestor) {

@@ -82,6 +82,9 @@ MlirValue o3_cpu_session(MlirModule module);
  * '_'; "loop" without one. */
 void o3_cpu_kernel_name(MlirOperation op, int number, char *name, size_t size);
 
+/* Functions of the module. As many numbers, from 0 on, may be in the names of its kernels. */
+int o3_cpu_count_functions(MlirModule module);
+
 /* Makes the minima and maxima of floats under |root| intrinsics. */
 o3_status_t o3_cpu_use_intrinsics(MlirOperation root) O3_MUST_USE;
 

@@ -30,13 +30,16 @@ static bool is_argument(MlirValue value, MlirOperation func) {
          mlirBlockEqual(mlirBlockArgumentGetOwner(value), o3_func_body(func));
 }
 
+bool o3_hoist_is_total(MlirOperation op) {
+  if (is_one_of(op, DIVISIONS, sizeof(DIVISIONS) / sizeof(DIVISIONS[0])))
+    return is_nonzero_constant(mlirOperationGetOperand(op, 1));
+  return is_one_of(op, TOTAL, sizeof(TOTAL) / sizeof(TOTAL[0]));
+}
+
 bool o3_hoist_is_possible(MlirValue value, MlirOperation func) {
   if (is_argument(value, func)) return true;
   MlirOperation def = o3_value_def(value);
-  if (mlirOperationIsNull(def)) return false;
-  bool division = is_one_of(def, DIVISIONS, sizeof(DIVISIONS) / sizeof(DIVISIONS[0]));
-  if (division && !is_nonzero_constant(mlirOperationGetOperand(def, 1))) return false;
-  if (!division && !is_one_of(def, TOTAL, sizeof(TOTAL) / sizeof(TOTAL[0]))) return false;
+  if (mlirOperationIsNull(def) || !o3_hoist_is_total(def)) return false;
   for (intptr_t i = 0; i < mlirOperationGetNumOperands(def); ++i) {
     if (!o3_hoist_is_possible(mlirOperationGetOperand(def, i), func)) return false;
   }

@@ -4,6 +4,10 @@
 
 #include "ir/ir.h"
 
+/* Whether |op| has no effect and cannot fail, whatever the sizes are: it may run earlier than written, or
+ * twice. */
+bool o3_hoist_is_total(MlirOperation op);
+
 /* Whether |value|, an index, depends only on constants and on the sizes of the arguments of |func|. */
 bool o3_hoist_is_possible(MlirValue value, MlirOperation func);
 

@@ -347,25 +347,22 @@ static void view_instead(MlirOperation alloc, o3_builder_t *b, MlirValue bytes, 
   mlirOperationDestroy(alloc);
 }
 
-static o3_status_t drop_dealloc(MlirOperation op, void *context) {
-  const buffer_t *buffer = context;
-  if (!o3_op_is(op, "memref.dealloc")) return NULL;
-  MlirValue freed = mlirOperationGetOperand(op, 0);
-  MlirOperation def = o3_value_def(freed);
-  if (o3_op_is(def, "memref.extract_strided_metadata")) freed = mlirOperationGetOperand(def, 0);
-  if (mlirValueEqual(freed, buffer->value)) mlirOperationDestroy(op);
-  return NULL;
+/* Those among the users free this buffer and no other: has_removable_deallocs. */
+static void drop_deallocs(const buffer_t *buffer) {
+  for (size_t i = 0; i < buffer->aliases.users.count; ++i) {
+    MlirOperation user = {buffer->aliases.users.items[i]};
+    if (o3_op_is(user, "memref.dealloc")) mlirOperationDestroy(user);
+  }
 }
 
-static o3_status_t place_buffer(plan_t *plan, o3_builder_t *top, MlirValue arena, buffer_t *buffer) {
+static void place_buffer(plan_t *plan, o3_builder_t *top, MlirValue arena, buffer_t *buffer) {
   const group_t *group = &plan->groups[buffer->group];
   amount_t inside = amount_of(top, buffer->offset, group->slot ? 0 : group->num_dims, group->dims);
   MlirValue offset = o3_build2(top, "arith.addi", group->base, inside.exact);
   MlirAttribute description = describe(plan, buffer);
-  O3_TRY(o3_walk(plan->main, drop_dealloc, buffer));
+  drop_deallocs(buffer);
   o3_builder_t here = o3_builder_before(buffer->alloc);
   view_instead(buffer->alloc, &here, arena, offset, description);
-  return NULL;
 }
 
 /* ---- What is not planned ---- */
@@ -408,7 +405,7 @@ static o3_status_t write_plan(plan_t *plan) {
   o3_cpu_rt_t function = plan->env->machine->gpu ? O3_CPU_RT_GPU_ARENA : O3_CPU_RT_ARENA;
   MlirValue pointer = o3_cpu_call_runtime(&top, plan->module, function, 2, operands);
   MlirValue arena = o3_cpu_bytes_at(&top, pointer, bytes);
-  for (int i = 0; i < plan->num_buffers; ++i) O3_TRY(place_buffer(plan, &top, arena, &plan->buffers[i]));
+  for (int i = 0; i < plan->num_buffers; ++i) place_buffer(plan, &top, arena, &plan->buffers[i]);
   for (int i = 0; i < plan->num_groups; ++i) total += plan->groups[i].total, live += plan->groups[i].live;
   o3_op_attr_set(plan->main, "o3.arena_bytes", o3_attr_i64(plan->env->context, total));
   o3_op_attr_set(plan->main, "o3.live_bytes", o3_attr_i64(plan->env->context, live));

@@ -202,6 +202,47 @@ o3_status_t o3_lanes_scatter(const o3_nest_t *nest, int dim, int count, bool *sc
   return status;
 }
 
+/* ---- Loads behind loads ---- */
+
+typedef struct followed {
+  const o3_nest_t *nest;
+  o3_ptr_map_t *loaded; /* values of the body that come from memory */
+  bool found;
+} followed_t;
+
+static bool is_loaded(const followed_t *self, MlirValue value) {
+  if (mlirValueIsABlockArgument(value)) return true;
+  return o3_ptr_map_get(self->loaded, value.ptr) != NULL;
+}
+
+static o3_status_t find_loads(followed_t *self) {
+  MlirOperation op = mlirBlockGetFirstOperation(self->nest->body);
+  for (; !mlirOperationIsNull(op); op = mlirOperationGetNextInBlock(op)) {
+    bool load = o3_op_is(op, "memref.load"), moved = load;
+    for (intptr_t i = load; i < mlirOperationGetNumOperands(op); ++i) {
+      bool loaded = is_loaded(self, mlirOperationGetOperand(op, i));
+      self->found |= load && loaded;
+      moved |= loaded;
+    }
+    for (intptr_t i = 0; i < mlirOperationGetNumResults(op) && moved; ++i) {
+      if (!o3_ptr_map_put(self->loaded, mlirOperationGetResult(op, i).ptr, self))
+        return o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");
+    }
+  }
+  return NULL;
+}
+
+o3_status_t o3_lanes_follow(const o3_nest_t *nest, bool *follows) {
+  o3_arena_t *scratch = o3_arena_create();
+  O3_TRY_ALLOC(scratch);
+  followed_t self = {.nest = nest, .loaded = o3_ptr_map_create(scratch)};
+  o3_status_t status =
+      self.loaded ? find_loads(&self) : o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");
+  *follows = self.found;
+  o3_arena_destroy(scratch);
+  return status;
+}
+
 /* ---- Ops ---- */
 
 typedef struct clones {

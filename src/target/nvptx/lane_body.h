@@ -4,7 +4,7 @@
 
 #include "target/cpu/nest.h"
 
-enum { O3_LANES_MOST = 16 };
+enum { O3_LANES_MOST = 32 };
 
 /* |count| elements, in groups of |vector| that follow each other along |dim|. */
 typedef struct o3_lanes {
@@ -23,6 +23,9 @@ bool o3_lanes_are_aligned(MlirType type, int count);
 /* Whether the body loads from places that depend on |dim| and are no neighbours for |count| elements along
  * it. */
 o3_status_t o3_lanes_scatter(const o3_nest_t *nest, int dim, int count, bool *scattered) O3_MUST_USE;
+
+/* Whether the body loads from places that it has loaded, as gathers do. */
+o3_status_t o3_lanes_follow(const o3_nest_t *nest, bool *follows) O3_MUST_USE;
 
 /* |count| elements that start at |indices|, as one vector. */
 MlirValue o3_lanes_load(o3_builder_t *builder, MlirValue memref, int num_indices, const MlirValue *indices,

@@ -10,7 +10,15 @@
 
 /* Vectors become shorter before threads become fewer than FULL a multiprocessor. Sums of at most UNROLL terms
  * are written out; longer ones take SEVERAL terms a turn. */
-enum { VECTOR_BYTES = 16, MOST_VECTOR = 8, FULL = 256, UNROLL = 32, SEVERAL = 4, CLOSE_BYTES = 4 };
+enum {
+  VECTOR_BYTES = 16,
+  MOST_VECTOR = 8,
+  FULL = 256,
+  UNROLL = 32,
+  SEVERAL = 4,
+  CLOSE_BYTES = 4,
+  FOLLOWED = 4
+};
 /* Threads that share a sum have at least TERMS terms of it each; those of a warp read LINE bytes in a row. */
 enum { TERMS = 8, LINE = 64, MOST_THREADS = 1024 };
 
@@ -165,6 +173,19 @@ static o3_status_t choose_vector(const o3_lane_ops_t *ops, int64_t full, o3_lane
   return NULL;
 }
 
+/* What is loaded behind another load comes after twice the time: so much more is to be on its way. */
+static o3_status_t choose_groups(const o3_lane_ops_t *ops, int64_t full, int most, o3_lane_plan_t *plan) {
+  bool follows = false;
+  for (int i = 0; i < ops->count && !follows; ++i) O3_TRY(o3_lanes_follow(&ops->nests[i], &follows));
+  if (most > MOST_VECTOR) most = MOST_VECTOR;
+  if (follows) most = most * FOLLOWED < O3_LANES_MOST ? most * FOLLOWED : O3_LANES_MOST;
+  plan->groups = 1;
+  while (plan->parts == 1 && plan->groups * plan->vector < most &&
+         ops->places->known / (2 * plan->groups * plan->vector) >= 2 * full)
+    plan->groups *= 2;
+  return NULL;
+}
+
 o3_status_t o3_lanes_plan(const o3_lane_ops_t *ops, int multiprocessors, o3_lane_plan_t *plan,
                           const char **why_not) {
   *why_not = ops->places->count && ops->places->known > 0 ? NULL : "a size is known only at run time";
@@ -175,12 +196,7 @@ o3_status_t o3_lanes_plan(const o3_lane_ops_t *ops, int multiprocessors, o3_lane
   plan->vector = most < MOST_VECTOR ? most : MOST_VECTOR;
   O3_TRY(choose_vector(ops, full, plan));
   choose_parts(ops, full, plan);
-  plan->groups = 1;
-  while (plan->parts == 1 && plan->groups * plan->vector < most &&
-         plan->groups * plan->vector < MOST_VECTOR &&
-         ops->places->known / (2 * plan->groups * plan->vector) >= 2 * full)
-    plan->groups *= 2;
-  return NULL;
+  return choose_groups(ops, full, most, plan);
 }
 
 /* ---- Places ---- */

@@ -8,6 +8,11 @@ R("MatMul", ["M,K", "K,N"], MATRIX, ["f32", "f64", *HALVES], np.matmul, _tol=16)
 R("MatMul", ["B,1,M,1", W("1,257")], [(62, 3), (2, 3)], F32, np.matmul, _tol=4)  # a product is a sum of one
 R("MatMul", ["M,K", W("13,24")], [(7, 13), (1, 13), (33, 13), (0, 13)], F32, lambda a, b: a @ b, _tol=8, _symbolic=False)
 R("MatMul", ["M,48", W("48,40")], [(7,), (1,), (33,), (0,), (128,)], F32, np.matmul, _tol=8)
+# Layers whose rows are known only at run time, as those of a transformer: batches and lengths are one loop.
+R("p = MatMul(x0, x1) b = Add(p, x2) r = Relu(b) y0 = Add(r, x3)", ["B,M,72", W("72,136"), W("136"), "B,M,136"],
+  [(3, 37), (1, 1), (2, 64), (5, 0), (1, 131)], ["f32", *HALVES], lambda a, b, c, d: np.maximum(a @ b + c, 0) + d, _tol=16)
+R("p = MatMul(x0, x1) s = Mul(p, x2) y0 = Sub(s, x3)", ["B,M,33", W("33,7"), "B,M,1", "M,7"], [(3, 13), (1, 1), (2, 66)],
+  ["f32", "f16"], lambda a, b, c, d: a @ b * c - d, _tol=16)
 R("MatMul", ["B,M,K", "B,K,N"], [(2, 7, 13, 11), (1, 1, 1, 1), (3, 16, 32, 17), (0, 4, 4, 4), (2, 3, 0, 4),
   (2, 67, 5, 16)], F32, np.matmul, _tol=16)
 R("MatMul", ["B,M,K", "K,N"], [(2, 7, 13, 11), (1, 1, 1, 1), (3, 16, 32, 17), (0, 4, 4, 4)], F32, np.matmul, _tol=16)

@@ -38,13 +38,17 @@ typedef struct o3_gemm_window {
   bool depthwise; /* an output is of the windows of its own channel: see depthwise_kernel.h */
 } o3_gemm_window_t;
 
+/* Rows that a product is scheduled for when they are known only at run time. */
+enum { O3_GEMM_USUAL_ROWS = 1024 };
+
 typedef struct o3_gemm {
-  int64_t batch[2], m, n, k;                  /* outer and inner batch */
-  o3_gpu_element_t element, out;              /* of A and B; of D */
-  bool b_is_constant;                         /* no kernel writes B: it is loaded before earlier ones end */
-  bool b_by_rows;                             /* B is [k, n], else [n, k] */
-  const o3_gemm_window_t *window;             /* what A is; NULL: a matrix */
-  int64_t a_pitch, b_pitch, d_pitch;          /* elements from a row to the next; a_pitch: of a matrix */
+  int64_t batch[2], m, n, k;         /* outer and inner batch */
+  bool rows_at_run_time;             /* the kernel is told: m is O3_GEMM_USUAL_ROWS, without batches */
+  o3_gpu_element_t element, out;     /* of A and B; of D */
+  bool b_is_constant;                /* no kernel writes B: it is loaded before earlier ones end */
+  bool b_by_rows;                    /* B is [k, n], else [n, k] */
+  const o3_gemm_window_t *window;    /* what A is; NULL: a matrix */
+  int64_t a_pitch, b_pitch, d_pitch; /* elements from a row to the next; a_pitch: of a matrix */
   int64_t a_batch[2], b_batch[2], d_batch[2]; /* from a batch to the next; 0: the same for all */
   int num_extras;
   o3_gemm_extra_t extras[O3_GEMM_MAX_EXTRAS];

@@ -140,6 +140,7 @@ static const char *refuse_addresses(const o3_gemm_t *g) {
 const char *o3_gemm_refuse(const o3_gemm_t *g) {
   const char *why = g->window ? refuse_window(g->window) : NULL;
   if (why) return why;
+  if (g->rows_at_run_time) return "its rows are known only at run time";
   if (g->element == O3_GPU_F32) return "the warpgroup product takes f16, bf16 and, if it may, tf32";
   if (o3_gpu_element_info(g->element)->bytes != 2 && g->b_by_rows)
     return "the warpgroup product takes tf32 and 8-bit floats where B is column-major";

@@ -129,9 +129,12 @@ static const char *sort_dims(reader_t *r) {
   for (int g = 0; g < GROUPS; ++g) r->dims[g] = -1;
   for (int d = 0; d < r->product->num_dims; ++d) {
     if (r->product->merged_into[d] >= 0 || r->product->sizes[d] == 1) continue;
-    if (r->product->sizes[d] < 0) return "a size is known only at run time";
     int group = group_of(r, d);
     if (group == GROUPS) return "a loop is neither of rows, columns, depth nor batch";
+    if (r->product->sizes[d] < 0 && group != ROWS)
+      return group == COLUMNS ? "its columns are known only at run time"
+             : group == DEPTH ? "the length of its sums is known only at run time"
+                              : "its batches are known only at run time";
     if (group == INNER && r->dims[INNER] >= 0 && r->dims[OUTER] < 0)
       r->dims[OUTER] = r->dims[INNER];
     else if (r->dims[group] >= 0)
@@ -226,6 +229,8 @@ static const char *read_operands(reader_t *r) {
   o3_gemm_t *g = &r->gemm;
   for (int i = OUTER; i <= INNER; ++i) g->batch[i] = size_of(r, i);
   g->m = size_of(r, ROWS), g->n = size_of(r, COLUMNS), g->k = size_of(r, DEPTH);
+  g->rows_at_run_time = g->m < 0;
+  if (g->rows_at_run_time) g->m = O3_GEMM_USUAL_ROWS;
   const char *why = read_types(r);
   if (why) return why;
   g->b_is_constant = is_constant(r, r->b->value);
@@ -337,17 +342,20 @@ static bool step_along(const reader_t *r, const side_t *s, const o3_nest_operand
                        int64_t *step) {
   const o3_nest_operand_t *result = &s->nest->operands[s->nest->num_operands - 1];
   int64_t covered = 1;
-  bool first = true;
+  int inner = -1;
   *step = 0;
   for (int d = r->whole->num_dims - 1; d >= 0; --d) {
     int64_t own;
     if (r->groups[d] != group || r->whole->sizes[d] == 1) continue;
     int loop = loop_of(r, result, d);
-    if (loop < 0 || !o3_nest_step(operand, loop, &own)) return false;
-    if (first) *step = own;
-    if (!first && own != *step * covered) return false;
-    covered *= r->whole->sizes[d];
-    first = false;
+    if (loop < 0) return false;
+    bool told = inner >= 0 && covered < 0;
+    if (told && !o3_nest_walks_as_one(operand, loop, inner)) return false;
+    if (!told && !o3_nest_step(operand, loop, &own)) return false;
+    if (inner < 0) *step = own;
+    if (inner >= 0 && !told && own != *step * covered) return false;
+    covered = r->whole->sizes[d] < 0 ? -1 : covered * r->whole->sizes[d];
+    inner = loop;
   }
   return true;
 }
@@ -383,9 +391,11 @@ static const char *read_result(reader_t *r, side_t *s) {
     int64_t own;
     if (out->sizes[p] != c->sizes[p]) return "an op of the epilogue has another shape than the product";
     if (out->sizes[p] == 1) continue;
-    if (dim_at(out, p) < 0 || !o3_nest_step(out, dim_at(out, p), &own) || own != step)
+    if (dim_at(out, p) < 0) return "the result is written in another order than row by row";
+    bool known = step > 0 && o3_nest_step(out, dim_at(out, p), &own);
+    if (known ? own != step : !out->is_contiguous)
       return "the result is written in another order than row by row";
-    step *= out->sizes[p];
+    step = step < 0 || out->sizes[p] < 0 ? -1 : step * out->sizes[p];
   }
   return NULL;
 }
@@ -592,7 +602,7 @@ static const char *refuse(const reader_t *r) {
   bool wgmma = r->site->gpu->matrix & O3_GPU_WGMMA;
   bool bytes = o3_gpu_element_info(r->gemm.element)->bytes == 1 || r->gemm.out == O3_GPU_BYTE;
   if (bytes && (!wgmma || is_depthwise(r))) return "8-bit floats are for warpgroup products alone";
-  if (bytes || r->gemm.element == O3_GPU_TF32) return o3_gemm_refuse(&r->gemm);
+  if (bytes || (r->gemm.element == O3_GPU_TF32 && !r->gemm.rows_at_run_time)) return o3_gemm_refuse(&r->gemm);
   if (is_depthwise(r)) return o3_depthwise_refuse(&r->gemm);
   return wgmma && !o3_gemm_refuse(&r->gemm) ? NULL : refuse_mma(r);
 }

@@ -340,6 +340,7 @@ static int64_t extent(const o3_gemm_t *g, const int64_t batch[2], int64_t rows, 
 
 const char *o3_gemv_refuse(const o3_gemm_t *g) {
   if (g->window) return "it is a convolution";
+  if (g->rows_at_run_time) return "its rows are known only at run time";
   if (g->m > O3_GEMV_MAX_ROWS) return "it has more than 8 rows";
   if (g->m < 1 || g->n < 1 || g->k < 1 || g->batch[0] * g->batch[1] < 1) return "a size is zero";
   int64_t largest = extent(g, g->b_batch, g->b_by_rows ? g->k : g->n, g->b_pitch);

@@ -8,6 +8,7 @@
  *
  * Guarantees: no linalg op and no call of a kernel is left.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -108,7 +109,47 @@ static MlirValue encode_map(o3_builder_t *b, MlirModule module, int index, const
   return map;
 }
 
-static void launch_family(const o3_inlined_t *at, const o3_gpu_kernel_t *kernel, const char *label) {
+/* Elements of |buffer| / |columns|, index. */
+static MlirValue count_rows(o3_builder_t *b, MlirValue buffer, int64_t columns) {
+  MlirType type = mlirValueGetType(buffer);
+  MlirValue count = o3_build_index(b, 1);
+  for (int i = 0; i < o3_type_rank(type); ++i) {
+    MlirValue size =
+        o3_build1(b, "memref.dim", o3_build_index_type(b), O3_VALUES(buffer, o3_build_index(b, i)));
+    count = o3_build2(b, "arith.muli", count, size);
+  }
+  return o3_build2(b, "arith.divui", count, o3_build_index(b, columns));
+}
+
+typedef struct too_large {
+  MlirModule module;
+  const char *label;
+} too_large_t;
+
+static o3_status_t fail_too_large(o3_builder_t *b, void *context, MlirValue *yields) {
+  const too_large_t *it = context;
+  char text[256];
+  (void)yields;
+  snprintf(text, sizeof(text), "node '%.150s': a factor or the result has more than 2^31 elements",
+           it->label);
+  MlirValue message = o3_cpu_text(b, it->module, mlirStringRefCreateFromCString(text));
+  MlirValue operands[2] = {o3_cpu_session(it->module), message};
+  o3_cpu_call_runtime(b, it->module, O3_CPU_RT_FAIL, 2, operands);
+  return NULL;
+}
+
+/* The blocks for |rows|, which must not be too many. */
+static o3_status_t grid_of_rows(o3_builder_t *b, const too_large_t *label, const o3_gpu_kernel_t *kernel,
+                                MlirValue rows, MlirValue *grid) {
+  MlirValue over = o3_build_cmpi(b, O3_CMPI_ULT, o3_build_index(b, kernel->rows.most), rows);
+  o3_if_t branch = {.condition = over, .then_body = fail_too_large, .context = (void *)(uintptr_t)label};
+  O3_TRY(o3_build_if(b, &branch, NULL));
+  MlirValue tiles = o3_build2(b, "arith.ceildivui", rows, o3_build_index(b, kernel->rows.tile));
+  *grid = o3_build2(b, "arith.muli", tiles, o3_build_index(b, kernel->grid[0]));
+  return NULL;
+}
+
+static o3_status_t launch_family(const o3_inlined_t *at, const o3_gpu_kernel_t *kernel, const char *label) {
   o3_builder_t b = o3_builder_before(at->call);
   MlirValue arguments[O3_GPU_MAX_ARGUMENTS];
   bool is_map[O3_GPU_MAX_ARGUMENTS];
@@ -117,6 +158,7 @@ static void launch_family(const o3_inlined_t *at, const o3_gpu_kernel_t *kernel,
     MlirValue buffer = mlirOperationGetOperand(at->call, argument->buffer);
     is_map[i] = argument->kind == O3_GPU_ARG_TENSOR_MAP;
     arguments[i] = is_map[i] ? encode_map(&b, at->module, i, argument, buffer) : buffer;
+    if (argument->kind == O3_GPU_ARG_ROWS) arguments[i] = count_rows(&b, buffer, argument->columns);
   }
   o3_nvptx_launch_t launch = {.family = kernel->family,
                               .name = kernel->name,
@@ -133,7 +175,11 @@ static void launch_family(const o3_inlined_t *at, const o3_gpu_kernel_t *kernel,
     launch.grid[i] = o3_build_index(&b, kernel->grid[i]);
     launch.block[i] = o3_build_index(&b, i ? 1 : kernel->block);
   }
+  if (kernel->rows.tile)
+    O3_TRY(grid_of_rows(&b, &(too_large_t){at->module, label}, kernel, arguments[kernel->num_arguments - 1],
+                        &launch.grid[0]));
   o3_nvptx_launch(&b, at->module, &launch);
+  return NULL;
 }
 
 static void destroy_copies(o3_inlined_t *at) {
@@ -192,7 +238,7 @@ static o3_status_t try_families(o3_inlined_t *at, const char *label, bool *taken
   if (*taken) status = add_code(at->module, &kernel);
   if (*taken && !status) {
     note_architecture(at->module, &kernel);
-    launch_family(at, &kernel, label);
+    status = launch_family(at, &kernel, label);
     destroy_copies(at);
   }
   o3_gpu_kernel_deinit(&kernel);

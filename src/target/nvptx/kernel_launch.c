@@ -32,6 +32,10 @@ void o3_gpu_kernel_add_map(o3_gpu_kernel_t *kernel, int buffer, const o3_gpu_ten
   *add(kernel) = (o3_gpu_argument_t){.kind = O3_GPU_ARG_TENSOR_MAP, .buffer = buffer, .map = *map};
 }
 
+void o3_gpu_kernel_add_rows(o3_gpu_kernel_t *kernel, int buffer, int64_t columns) {
+  *add(kernel) = (o3_gpu_argument_t){.kind = O3_GPU_ARG_ROWS, .buffer = buffer, .columns = columns};
+}
+
 void o3_gpu_kernel_note(o3_gpu_kernel_t *kernel, int count, const o3_gpu_note_t *notes) {
   O3_ASSERT(kernel->num_notes + count <= O3_GPU_MAX_NOTES, "schedules have few fields");
   for (int i = 0; i < count; ++i) kernel->notes[kernel->num_notes++] = notes[i];

@@ -46,14 +46,25 @@ typedef struct o3_gpu_tensor_map {
   int32_t lows[2], highs[2], steps[2]; /* of windows, along x and y */
 } o3_gpu_tensor_map_t;
 
-typedef enum o3_gpu_argument_kind { O3_GPU_ARG_POINTER, O3_GPU_ARG_TENSOR_MAP } o3_gpu_argument_kind_t;
+typedef enum o3_gpu_argument_kind {
+  O3_GPU_ARG_POINTER,
+  O3_GPU_ARG_TENSOR_MAP,
+  O3_GPU_ARG_ROWS /* i32: elements of the buffer / |columns| */
+} o3_gpu_argument_kind_t;
 
 typedef struct o3_gpu_argument {
   o3_gpu_argument_kind_t kind;
   int buffer;
   int64_t offset; /* bytes from the buffer's start to the map's, a multiple of 16 */
   o3_gpu_tensor_map_t map;
+  int64_t columns;
 } o3_gpu_argument_t;
+
+/* Of a kernel whose rows are known only at run time: its last argument is O3_GPU_ARG_ROWS. */
+typedef struct o3_gpu_rows {
+  int tile;     /* grid[0] is the blocks for so many rows; 0: rows are known */
+  int64_t most; /* with more a run fails */
+} o3_gpu_rows_t;
 
 /* What was chosen for a kernel: "stages", 4. */
 typedef struct o3_gpu_note {
@@ -66,7 +77,8 @@ typedef struct o3_gpu_kernel {
   char *name;                  /* of the function: o3k_<type>_<op>_<tile>__<arch>_<variant>; malloc'ed */
   char *text;                  /* malloc'ed */
   int grid[3], block, cluster; /* cluster: blocks along x, 1 for none */
-  int shared_bytes;            /* dynamic */
+  o3_gpu_rows_t rows;
+  int shared_bytes; /* dynamic */
   /* It waits by itself for the kernels before it, and lets the next one start (griddepcontrol): it may be
    * launched with programmatic stream serialization, on cards of compute capability 9.0 and later. */
   bool overlaps;
@@ -83,6 +95,7 @@ void o3_gpu_kernel_deinit(o3_gpu_kernel_t *kernel);
 /* Appends an argument. */
 void o3_gpu_kernel_add_pointer(o3_gpu_kernel_t *kernel, int buffer);
 void o3_gpu_kernel_add_map(o3_gpu_kernel_t *kernel, int buffer, const o3_gpu_tensor_map_t *map);
+void o3_gpu_kernel_add_rows(o3_gpu_kernel_t *kernel, int buffer, int64_t columns);
 
 /* Appends notes: |count| of them. */
 void o3_gpu_kernel_note(o3_gpu_kernel_t *kernel, int count, const o3_gpu_note_t *notes);

@@ -375,7 +375,8 @@ void o3_kt_begin_kernel(o3_kernel_text_t *t, const o3_gpu_kernel_t *kernel, int 
                        "nvvm.grid_constant}",
                        i);
     } else {
-      o3_strbuf_printf(&t->out, "%%arg%d: !llvm.ptr<1>", i);
+      bool rows = kernel->arguments[i].kind == O3_GPU_ARG_ROWS;
+      o3_strbuf_printf(&t->out, "%%arg%d: %s", i, rows ? "i32" : "!llvm.ptr<1>");
     }
   }
   o3_strbuf_printf(&t->out, ") attributes {nvvm.kernel, nvvm.reqntid = array<i32: %d>", kernel->block);

@@ -133,7 +133,7 @@ int o3_kt_struct(o3_kernel_text_t *t, int count, const int *values);
  * 128. */
 void o3_kt_begin_module(o3_kernel_text_t *t);
 
-/* Opens the function of |kernel| with its arguments: tensor maps are %map<i>, pointers %arg<i>. |blocks| are
+/* Opens the function of |kernel| with its arguments: tensor maps are %map<i>, others %arg<i>. |blocks| are
  * to fit on a multiprocessor, which bounds the registers of a thread; 0: the assembler weighs both. */
 void o3_kt_begin_kernel(o3_kernel_text_t *t, const o3_gpu_kernel_t *kernel, int blocks);
 void o3_kt_end_kernel(o3_kernel_text_t *t);

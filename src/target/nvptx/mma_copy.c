@@ -149,7 +149,10 @@ static int is_inside(o3_kernel_text_t *t, const o3_mma_copy_t *c, const source_t
   int line = o3_kt_op_const(t, "addi", c->line, (int64_t)item * lines_apart(c));
   if (c->by_rows) return both(t, s->inside, below(t, o3_kt_op(t, "addi", k, line), c->gemm->k, c->depth));
   int64_t size = c->is_a ? c->gemm->m : c->gemm->n;
-  int inside = both(t, s->inside, below(t, o3_kt_op(t, "addi", c->first, line), size, c->block.lines));
+  int own = o3_kt_op(t, "addi", c->first, line);
+  bool told = c->is_a && c->gemm->rows_at_run_time;
+  int inside =
+      both(t, s->inside, told ? o3_kt_cmp(t, "slt", own, c->end) : below(t, own, size, c->block.lines));
   for (int i = 0; w && i < 2; ++i) {
     if (!reaches_out(w, i)) continue;
     int at = o3_kt_op(t, "addi", c->rows[item][i], s->tap[i]);

@@ -15,6 +15,7 @@ typedef struct o3_mma_copy {
   o3_mma_block_t block;
   int depth;   /* elements of k a stage */
   int first;   /* value: row or column of the tile */
+  int end;     /* value: rows of A, of o3_gemm_t's rows_at_run_time */
   int threads; /* of the block */
   int access;  /* elements of a piece */
   /* Set by o3_mma_copy_begin: values. */

@@ -260,10 +260,15 @@ static int clamped(writer_t *w, int at, int64_t size, int64_t tile, int64_t last
   return size % tile ? o3_kt_op_const(w->t, "minsi", at, size - last) : at;
 }
 
+static int clamped_row(writer_t *w, int at) {
+  if (!w->g->rows_at_run_time) return clamped(w, at, w->g->m, tile_rows(w->u, w->s), 1);
+  return o3_kt_op(w->t, "minsi", at, o3_kt_op_const(w->t, "subi", w->place.rows, 1));
+}
+
 static void finish_pair(writer_t *w, const pair_t *p, int results[2]) {
   o3_gemm_pair_extras_t extras;
   int at[O3_GEMM_DIMS] = {p->at[0], p->at[1]};
-  at[O3_GEMM_ROW] = clamped(w, p->at[O3_GEMM_ROW], w->g->m, tile_rows(w->u, w->s), 1);
+  at[O3_GEMM_ROW] = clamped_row(w, p->at[O3_GEMM_ROW]);
   at[O3_GEMM_COLUMN] = clamped(w, p->at[O3_GEMM_COLUMN], w->g->n, tile_columns(w->u, w->s), 2 - w->g->n % 2);
   o3_gemm_load_extras(w->t, w->g, at, &extras);
   o3_gemm_finish_pair(w->t, w->g, w->kernel->name, p->sums, &extras, results);
@@ -280,8 +285,9 @@ static int d_pointer(writer_t *w, const int at[O3_GEMM_DIMS]) {
 /* Opens a condition where rows or columns may be outside. */
 static bool begin_inside(writer_t *w, int row, int column) {
   o3_kernel_text_t *t = w->t;
-  if (w->g->m % tile_rows(w->u, w->s) == 0 && w->g->n % tile_columns(w->u, w->s) == 0) return false;
-  int in_row = o3_kt_cmp_const(t, "slt", row, w->g->m),
+  bool told = w->g->rows_at_run_time;
+  if (!told && w->g->m % tile_rows(w->u, w->s) == 0 && w->g->n % tile_columns(w->u, w->s) == 0) return false;
+  int in_row = told ? o3_kt_cmp(t, "slt", row, w->place.rows) : o3_kt_cmp_const(t, "slt", row, w->g->m),
       in_column = o3_kt_cmp_const(t, "slt", column, w->g->n);
   o3_kt_if(t, o3_kt_value(t, "arith.andi %%v%d, %%v%d : i1", in_row, in_column));
   return true;
@@ -451,6 +457,7 @@ static void begin_copies(writer_t *w) {
                                    .block = w->blocks[i],
                                    .depth = w->depth,
                                    .first = i == A ? w->place.row : w->place.column,
+                                   .end = w->place.rows,
                                    .threads = w->kernel->block,
                                    .access = o3_mma_copy_access(w->g, i == A)};
     o3_mma_copy_begin(w->t, &w->copies[i], w->thread, &w->place);
@@ -504,6 +511,8 @@ const char *o3_mma_refuse(const o3_gemm_t *g, int sm) {
   if (g->window && g->window->depthwise) return "its windows are of one channel each";
   if (!o3_mma_unit(sm, g->element)) return "the card multiplies no numbers of the type";
   if (g->m < 1 || g->n < 1 || g->k < 1 || g->batch[0] * g->batch[1] < 1) return "a size is zero";
+  if (g->rows_at_run_time && g->batch[0] * g->batch[1] > 1)
+    return "rows of batches are known only at run time";
   int64_t a =
       g->window ? g->window->strides[2] * g->window->sizes[2] : extent(g, g->m, g->a_pitch, g->a_batch);
   int64_t b = extent(g, g->b_by_rows ? g->k : g->n, g->b_pitch, g->b_batch);
@@ -511,6 +520,15 @@ const char *o3_mma_refuse(const o3_gemm_t *g, int sm) {
   if (a > INT32_MAX || b > INT32_MAX || d > INT32_MAX || g->batch[0] * g->batch[1] * g->m * g->n > INT32_MAX)
     return "a factor or the result has more than 2^31 elements";
   return NULL;
+}
+
+/* Places of elements are 32-bit numbers, of rows behind the end too, which are not read. */
+static int64_t most_rows(const o3_gemm_t *g, int tile) {
+  int64_t pitch = g->a_pitch > g->d_pitch ? g->a_pitch : g->d_pitch;
+  for (int i = 0; i < g->num_extras; ++i) {
+    if (g->extras[i].strides[O3_GEMM_ROW] > pitch) pitch = g->extras[i].strides[O3_GEMM_ROW];
+  }
+  return INT32_MAX / pitch - tile;
 }
 
 static void set_launch(const o3_gemm_t *g, const o3_mma_unit_t *u, const o3_mma_schedule_t *s,
@@ -521,6 +539,9 @@ static void set_launch(const o3_gemm_t *g, const o3_mma_unit_t *u, const o3_mma_
   kernel->block = WARP * s->warps[0] * s->warps[1] * s->slices;
   kernel->shared_bytes = o3_mma_shared_bytes(g, u, s);
   for (int i = 0; i < 3 + g->num_extras; ++i) o3_gpu_kernel_add_pointer(kernel, i);
+  if (!g->rows_at_run_time) return;
+  o3_gpu_kernel_add_rows(kernel, 2 + g->num_extras, g->n);
+  kernel->rows = (o3_gpu_rows_t){.tile = tiling.rows, .most = most_rows(g, tiling.rows)};
 }
 
 o3_status_t o3_mma_build(const o3_gemm_t *g, const o3_mma_schedule_t *s, const o3_mma_card_t *card,

@@ -6,24 +6,49 @@ const char *o3_gemm_type(o3_gpu_element_t element) { return o3_gpu_element_info(
 
 /* ---- Tiles ---- */
 
-int64_t o3_gemm_tiles(const o3_gemm_t *g, const o3_gemm_tiling_t *tiling) {
-  return ceil_div(g->m, tiling->rows) * ceil_div(g->n, tiling->columns) * g->batch[0] * g->batch[1];
+int o3_gemm_rows(o3_kernel_text_t *t, const o3_gemm_t *g) {
+  return o3_kt_value(t, "llvm.bitcast %%arg%d : i32 to i32", 3 + g->num_extras);
 }
 
-o3_gemm_place_t o3_gemm_tile_place(o3_kernel_text_t *t, const o3_gemm_t *g, const o3_gemm_tiling_t *tiling,
-                                   int tile) {
-  int64_t row_tiles = ceil_div(g->m, tiling->rows), column_tiles = ceil_div(g->n, tiling->columns);
-  int64_t per_batch = row_tiles * column_tiles, group = tiling->group_rows * column_tiles;
-  int batch = o3_kt_op_const(t, "divui", tile, per_batch), at = o3_kt_op_const(t, "remui", tile, per_batch);
+int64_t o3_gemm_tiles(const o3_gemm_t *g, const o3_gemm_tiling_t *tiling) {
+  return (g->rows_at_run_time ? 1 : ceil_div(g->m, tiling->rows)) * ceil_div(g->n, tiling->columns) *
+         g->batch[0] * g->batch[1];
+}
+
+/* Where tile |at| of a batch lies, which is |row_tiles| (value) tiles high. */
+static o3_gemm_place_t place_in_batch(o3_kernel_text_t *t, const o3_gemm_t *g, const o3_gemm_tiling_t *tiling,
+                                      int row_tiles, int at) {
+  int64_t group = tiling->group_rows * ceil_div(g->n, tiling->columns);
   int first = o3_kt_op_const(t, "muli", o3_kt_op_const(t, "divui", at, group), tiling->group_rows);
-  int left = o3_kt_op(t, "subi", o3_kt_i32(t, row_tiles), first);
+  int left = o3_kt_op(t, "subi", row_tiles, first);
   int rows = o3_kt_op_const(t, "minsi", left, tiling->group_rows);
   int in = o3_kt_op_const(t, "remui", at, group);
   int row = o3_kt_op(t, "addi", first, o3_kt_op(t, "remui", in, rows));
   return (o3_gemm_place_t){
-      o3_kt_op_const(t, "muli", row, tiling->rows),
-      o3_kt_op_const(t, "muli", o3_kt_op(t, "divui", in, rows), tiling->columns),
-      {o3_kt_op_const(t, "divui", batch, g->batch[1]), o3_kt_op_const(t, "remui", batch, g->batch[1])}};
+      .row = o3_kt_op_const(t, "muli", row, tiling->rows),
+      .column = o3_kt_op_const(t, "muli", o3_kt_op(t, "divui", in, rows), tiling->columns)};
+}
+
+static o3_gemm_place_t place_of_rows(o3_kernel_text_t *t, const o3_gemm_t *g, const o3_gemm_tiling_t *tiling,
+                                     int tile) {
+  int rows = o3_gemm_rows(t, g), zero = o3_kt_i32(t, 0);
+  int tiles = o3_kt_op_const(t, "divui", o3_kt_op_const(t, "addi", rows, tiling->rows - 1), tiling->rows);
+  o3_gemm_place_t place = place_in_batch(t, g, tiling, tiles, tile);
+  place.batch[0] = place.batch[1] = zero;
+  place.rows = rows;
+  return place;
+}
+
+o3_gemm_place_t o3_gemm_tile_place(o3_kernel_text_t *t, const o3_gemm_t *g, const o3_gemm_tiling_t *tiling,
+                                   int tile) {
+  if (g->rows_at_run_time) return place_of_rows(t, g, tiling, tile);
+  int64_t row_tiles = ceil_div(g->m, tiling->rows), column_tiles = ceil_div(g->n, tiling->columns);
+  int64_t per_batch = row_tiles * column_tiles;
+  int batch = o3_kt_op_const(t, "divui", tile, per_batch), at = o3_kt_op_const(t, "remui", tile, per_batch);
+  o3_gemm_place_t place = place_in_batch(t, g, tiling, o3_kt_i32(t, row_tiles), at);
+  place.batch[0] = o3_kt_op_const(t, "divui", batch, g->batch[1]);
+  place.batch[1] = o3_kt_op_const(t, "remui", batch, g->batch[1]);
+  return place;
 }
 
 int o3_gemm_element_index(o3_kernel_text_t *t, const int64_t *strides, const int at[O3_GEMM_DIMS]) {

@@ -5,9 +5,11 @@
 
 #include "target/nvptx/gemm_kernel.h"
 
-/* Values: the first row and column of a tile, and its batch. */
+/* Values: the first row and column of a tile, and its batch; rows of the product, of o3_gemm_t's
+ * rows_at_run_time. */
 typedef struct o3_gemm_place {
   int row, column, batch[2];
+  int rows;
 } o3_gemm_place_t;
 
 /* How a result is cut: elements of a tile, and tiles of rows that are visited before the next of columns. */
@@ -15,7 +17,10 @@ typedef struct o3_gemm_tiling {
   int rows, columns, group_rows;
 } o3_gemm_tiling_t;
 
-/* Tiles of the whole result, batches included. */
+/* The kernel's argument, behind the pointers to A, B, extras and D, that tells its rows: a value. */
+int o3_gemm_rows(o3_kernel_text_t *t, const o3_gemm_t *gemm);
+
+/* Tiles of the whole result, batches included; of |tiling->rows| rows when these are known at run time. */
 int64_t o3_gemm_tiles(const o3_gemm_t *gemm, const o3_gemm_tiling_t *tiling);
 
 /* Where tile number |tile| (i32) lies. Groups of rows of tiles are walked column by column: their A stays in

@@ -360,7 +360,12 @@ static bool step_blocks(unsigned num_blocks, unsigned num_warps) {
   for (uint64_t i = 0; i < order.count; ++i) {
     uint64_t number = at(&order, i);
     emu_warp_t *warp = &card.blocks[number / num_warps]->warps[number % num_warps];
-    for (int burst = draw_burst(); burst && warp->alive && step_warp(warp); --burst) any = true;
+    for (int burst = draw_burst(); burst && warp->alive; --burst) {
+      uint64_t before = card.progress;
+      if (!step_warp(warp)) break;
+      any = true;
+      if (card.progress == before) break;  // all that go on poll
+    }
   }
   return any;
 }

@@ -45,8 +45,8 @@ def types():
 
 # ---- Compiling ----
 
-def compile_case(case, card, multiprocessors, folder):
-    """FOLDER/NAME.json and .kernels; what is wrong, or None."""
+def compile_case(case, card, multiprocessors, folder, change):
+    """FOLDER/NAME.json and .kernels, of the code that |change| makes of the kernel's; what is wrong, or None."""
     stem = os.path.join(folder, case.name)
     with open(f"{stem}.in.mlir", "w", encoding="utf-8") as file:
         file.write("module {\n" + case.text + "}")
@@ -54,6 +54,10 @@ def compile_case(case, card, multiprocessors, folder):
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         return done.stderr.strip()[:300]
+    with open(f"{stem}.ll", encoding="utf-8") as file:
+        text = change(file.read())
+    with open(f"{stem}.ll", "w", encoding="utf-8") as file:
+        file.write(text)
     emulated.link(f"{stem}.ll", stem)
     return None
 
@@ -103,11 +107,11 @@ def work(case, seed, stem, sm, queue):
         queue.put((None, str(error)))
 
 
-def run_case(case, card, multiprocessors, seed, scratch):
+def run_case(case, card, multiprocessors, seed, scratch, change=lambda text: text):
     """(passed, text): None for passed when the emulator does not know an instruction."""
     folder = tempfile.mkdtemp(dir=scratch)
     try:
-        what = compile_case(case, card, multiprocessors, folder)
+        what = compile_case(case, card, multiprocessors, folder, change)
         if what:
             return False, what
         stem, queue = os.path.join(folder, case.name), multiprocessing.get_context("fork").Queue()

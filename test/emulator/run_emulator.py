@@ -30,6 +30,7 @@ sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "gpu"), os.path.join(o
 
 import emulated
 import family_network
+import faulty_hopper
 import faulty_kernels
 import gpu_cases
 import kernel_runs
@@ -196,6 +197,20 @@ def run_kernel(number, card, seed, scratch):
     return outcome
 
 
+def run_fault(name, seed, scratch):
+    """A family's kernel with a fault (faulty_hopper.py), in some orders: one of them has to show it, as it is expected to."""
+    case, change, expected = faulty_hopper.fault(name)
+    outcome, found = Outcome(), []
+    while len(found) < ORDERS:
+        good, text = kernel_runs.run_case(case, "hopper", 1, seed + len(found), scratch, change)
+        found.append(text)
+        if not good and expected in text:
+            outcome.passed += 1
+            return outcome
+    outcome.failed.append(f"FAIL {name}: not found, or as another one: {found[-1]}")
+    return outcome
+
+
 # ---- The suite ----
 
 def chosen_points(options):
@@ -247,6 +262,7 @@ def main():
         print(f"emulator: {sum(len(points) for _, points in gpu_cases.JOBS)} points, O3_SEED={seed}", flush=True)
         jobs = [] if options.labels else [(run_network, (card, seed, scratch)) for card in cards]
         jobs += [] if options.labels else [(run_faulty, (name, seed, scratch)) for name in faulty_kernels.KERNELS]
+        jobs += [(run_fault, (name, seed, scratch)) for name in faulty_hopper.FAULTS if "hopper" in cards and not options.labels]
         jobs += [] if options.labels else [(run_kernel, (number, card, seed, scratch)) for card in cards for number in range(KERNELS[card])]
         jobs += [(run_model, (index, draw.choice(cards), draw.randint(1, 4), seed, scratch)) for index in range(len(gpu_cases.JOBS))]
         end = start + (float("inf") if whole else options.seconds)

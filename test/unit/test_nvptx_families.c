@@ -254,6 +254,20 @@ static void test_short_rows(void **state) {
   close_site(&f);
 }
 
+/* As many blocks as shared memory has room for: 4 of 12 KiB and a quarter, and 1 KiB of the card's for each.
+ */
+static void test_resident_rows(void **state) {
+  fixture_t f;
+  o3_gpu_kernel_t kernel;
+  (void)state;
+  open_site(&f, SHORT_ROWS);
+  f.site.gpu = o3_gpu_find("turing");
+  assert_ok(o3_fast_kernel_make(&f.site, &kernel));
+  unit_assert_contains(kernel.text, "nvvm.minctasm = 4 : i32");
+  o3_gpu_kernel_deinit(&kernel);
+  close_site(&f);
+}
+
 /* An integer may be an index and a number. */
 static void test_rows_of_tables(void **state) {
   (void)state;
@@ -332,6 +346,7 @@ int main(void) {
                                      cmocka_unit_test(test_image),
                                      cmocka_unit_test(test_rows),
                                      cmocka_unit_test(test_short_rows),
+                                     cmocka_unit_test(test_resident_rows),
                                      cmocka_unit_test(test_rows_of_tables),
                                      cmocka_unit_test(test_gelu_is_recognised),
                                      cmocka_unit_test(test_attention_is_below_2_31),

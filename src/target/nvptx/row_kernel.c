@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "schedule/gpu.h"
 #include "target/nvptx/body_text.h"
 #include "target/nvptx/row_plan.h"
 #include "target/nvptx/row_stage.h"
@@ -414,6 +415,16 @@ static void write_kernel(writer_t *w, o3_arena_t *arena) {
   if (w->p->stage_bytes) o3_row_stage_store(&stage);
 }
 
+/* How many blocks a multiprocessor is to have at once: as many as its threads are good for, if their shared
+ * memory has room, of which the card takes RESERVED bytes a block. */
+static int resident_blocks(const writer_t *w) {
+  enum { RESERVED = 1 << 10 };
+  int64_t blocks = (w->p->threads <= WARP ? WARP_THREADS : BLOCK_THREADS) / w->kernel->block;
+  int64_t room = w->site->gpu->shared_per_sm / (w->kernel->shared_bytes + RESERVED);
+  if (blocks > room) blocks = room;
+  return blocks > 1 ? (int)blocks : 1;
+}
+
 static void write_module(o3_kernel_text_t *t, void *context) {
   writer_t *w = context;
   o3_arena_t *arena = o3_arena_create();
@@ -421,8 +432,7 @@ static void write_module(o3_kernel_text_t *t, void *context) {
   t->out.failed |= !arena;
   o3_kt_begin_module(t);
   for (int i = 0; i < w->p->num_ops; ++i) write_function(w, i);
-  int blocks = (w->p->threads <= WARP ? WARP_THREADS : BLOCK_THREADS) / w->kernel->block;
-  o3_kt_begin_kernel(t, w->kernel, blocks > 1 ? blocks : 1);
+  o3_kt_begin_kernel(t, w->kernel, resident_blocks(w));
   if (arena) write_kernel(w, arena);
   o3_kt_end_kernel(t);
   o3_arena_destroy(arena);

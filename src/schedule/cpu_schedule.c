@@ -124,6 +124,15 @@ static void choose_wide_tile(const o3_schedule_blocks_t *p, o3_schedule_tiles_t 
   }
 }
 
+/* Registers are for a sum of each pixel, the weights of all turns that pixels share inputs in, and an input
+ * or two. */
+static int64_t lanewise_pixels(const o3_machine_t *machine, const o3_schedule_blocks_t *p,
+                               const o3_schedule_tiles_t *s) {
+  enum { MOST = 14, LEAST = 4, INPUTS = 2 };
+  int64_t left = machine->vector_registers - INPUTS - (shares_inputs(p, s) ? s->unroll : 1);
+  return left < LEAST ? LEAST : least(left, MOST);
+}
+
 /* Each block has entries of its own: one at a time, and as many pixels as there are registers, which hold
  * their inputs, too, while N:M takes from them. All blocks take a piece of the input in turn, while it is in
  * the cache, when the entries are there, too. */
@@ -211,6 +220,7 @@ o3_schedule_tiles_t o3_schedule_tiles(const o3_machine_t *machine, const o3_sche
   o3_schedule_tiles_t s = {.lanes = lanes, .blocks = 1, .unroll = choose_unroll(product)};
   bool holds_weights = shares_inputs(product, &s) && s.unroll <= 3; /* of all turns */
   s.pixels = wide ? 14 : lanes == LANES / 2 ? holds_weights ? 4 : 6 : 2;
+  if (product->is_lanewise) s.pixels = lanewise_pixels(machine, product, &s);
   if (product->entry_lanes)
     choose_sparse_tile(machine, product, &s);
   else if (wide && !product->is_lanewise)

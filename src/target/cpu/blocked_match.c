@@ -309,7 +309,7 @@ int64_t o3_blocked_innermost_steps(const o3_blocked_t *p) {
 }
 
 int64_t o3_blocked_pixel_turns(const o3_blocked_t *p) {
-  if (p->num_depth == 0 || p->sparse.lanes || p->lanewise) return 0;
+  if (p->num_depth == 0 || p->sparse.lanes) return 0;
   const o3_blocked_depth_t *last = &p->depth[p->num_depth - 1];
   bool shares = last->is_known && last->step > 0;
   return shares ? (p->x_step + last->step - 1) / last->step : 0;

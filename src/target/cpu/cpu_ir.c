@@ -329,13 +329,26 @@ static const struct {
                 {"arith.maxnumf", "llvm.intr.maxnum"},
                 {"arith.minnumf", "llvm.intr.minnum"}};
 
+/* A limit that is a constant takes one instruction, which gives the number if that is NaN, unless the sign of
+ * a zero has to be right, too. */
+static bool has_limit(MlirOperation op) {
+  for (intptr_t i = 0; i < mlirOperationGetNumOperands(op); ++i) {
+    MlirOperation def = o3_value_def(mlirOperationGetOperand(op, i));
+    if (!mlirOperationIsNull(def) && o3_op_is(def, "arith.constant")) return true;
+  }
+  return false;
+}
+
 static o3_status_t use_intrinsic(MlirOperation op, void *context) {
   (void)context;
   for (size_t i = 0; i < sizeof(EXTREMES) / sizeof(EXTREMES[0]); ++i) {
     if (!o3_op_is(op, EXTREMES[i].op)) continue;
     o3_builder_t b = o3_builder_before(op);
+    const char *flags = has_limit(op) ? "#llvm.fastmath<nsz>" : "#llvm.fastmath<none>";
     MlirValue result =
-        o3_build2(&b, EXTREMES[i].intrinsic, mlirOperationGetOperand(op, 0), mlirOperationGetOperand(op, 1));
+        o3_build1_attrs(&b, EXTREMES[i].intrinsic, mlirValueGetType(mlirOperationGetResult(op, 0)),
+                        O3_VALUES(mlirOperationGetOperand(op, 0), mlirOperationGetOperand(op, 1)),
+                        O3_ATTRS({"fastmathFlags", o3_attr_parse(b.context, flags)}));
     mlirValueReplaceAllUsesOfWith(mlirOperationGetResult(op, 0), result);
     mlirOperationDestroy(op);
     return NULL;

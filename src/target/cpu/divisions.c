@@ -1,7 +1,8 @@
 /* cpu-divisions: divisions of vectors become multiplications in kernels of the fuse stage.
  *
  *     %q = arith.divf %x, %sum          ->  %q = (%x * s) * (1 / (%sum * s))     %sum: the same for a row
- *     %q = arith.divf %x, %constant     ->  %q = %x * (1 / constant)             beside an exponential
+ *     %q = arith.divf %x, %constant     ->  %q = %x * (1 / constant)             beside an exponential or a
+ * product
  *
  * Needs: kernels whose bodies are linalg on buffers. Guarantees: what is multiplied in place of divided is at
  * most 1 ULP away; nothing else changes.
@@ -23,10 +24,12 @@
 static const char *const ROUNDING[] = {"math.round", "math.roundeven", "math.floor",  "math.ceil",
                                        "math.trunc", "arith.fptosi",   "arith.fptoui"};
 static const char *const TRANSCENDENTAL[] = {"math.exp", "math.erf", "math.tanh", "math.log"};
+/* Kinds of kernels (fuse/group_kinds.def). */
+static const char *const PRODUCTS[] = {"contraction", "winograd", "chain"};
 
 typedef struct kernel {
-  bool rounds, is_transcendental;
-  o3_nest_t *nest; /* of the op whose body is walked */
+  bool rounds, is_inexact; /* is_inexact: it has more errors than that of the division */
+  o3_nest_t *nest;         /* of the op whose body is walked */
 } kernel_t;
 
 static bool is_one_of(MlirOperation op, size_t count, const char *const *names) {
@@ -39,8 +42,7 @@ static bool is_one_of(MlirOperation op, size_t count, const char *const *names) 
 static o3_status_t look_at(MlirOperation op, void *context) {
   kernel_t *self = context;
   self->rounds |= is_one_of(op, sizeof(ROUNDING) / sizeof(ROUNDING[0]), ROUNDING);
-  self->is_transcendental |=
-      is_one_of(op, sizeof(TRANSCENDENTAL) / sizeof(TRANSCENDENTAL[0]), TRANSCENDENTAL);
+  self->is_inexact |= is_one_of(op, sizeof(TRANSCENDENTAL) / sizeof(TRANSCENDENTAL[0]), TRANSCENDENTAL);
   return NULL;
 }
 
@@ -113,7 +115,7 @@ static void replace_division(const kernel_t *self, MlirOperation op) {
     return;
   }
   MlirOperation def = o3_value_def(divisor);
-  if (self->is_transcendental && o3_op_is(def, "arith.constant")) divide_by_constant(op, def);
+  if (self->is_inexact && o3_op_is(def, "arith.constant")) divide_by_constant(op, def);
 }
 
 static o3_status_t visit(MlirOperation op, void *context) {
@@ -128,13 +130,21 @@ static o3_status_t visit(MlirOperation op, void *context) {
   return NULL;
 }
 
+static bool is_product(MlirStringRef kind) {
+  for (size_t i = 0; i < sizeof(PRODUCTS) / sizeof(PRODUCTS[0]); ++i) {
+    if (o3_str_equal(kind, PRODUCTS[i])) return true;
+  }
+  return false;
+}
+
 o3_status_t o3_cpu_divisions(o3_pass_env_t *env, MlirModule module) {
   static _Thread_local o3_nest_t nest;
   o3_cpu_load_dialects(env->context);
   MlirOperation func = mlirBlockGetFirstOperation(mlirModuleGetBody(module));
   for (; !mlirOperationIsNull(func); func = mlirOperationGetNextInBlock(func)) {
-    kernel_t self = {.nest = &nest};
-    if (!o3_op_string(func, "o3.kernel_kind").data) continue;
+    MlirStringRef kind = o3_op_string(func, "o3.kernel_kind");
+    kernel_t self = {.nest = &nest, .is_inexact = is_product(kind)};
+    if (!kind.data) continue;
     O3_TRY(o3_walk(func, look_at, &self));
     if (!self.rounds) O3_TRY(o3_walk(func, visit, &self));
   }

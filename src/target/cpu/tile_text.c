@@ -1,6 +1,7 @@
 /* The accumulators stay in registers while three loops and k run; steps between pixels are constants, so that
- * all pixels are addressed from one pointer. Functions are not inlined: a layer only has loops that call
- * them, and layers that differ in sizes alone share them, which keeps compile time flat. */
+ * all pixels are addressed from one pointer. Lanewise tiles compute a vector of their lanes at a time: what
+ * pixels share are inputs, which no two vectors do. Functions are not inlined: a layer only has loops that
+ * call them, and layers that differ in sizes alone share them, which keeps compile time flat. */
 #include "target/cpu/tile_text.h"
 
 #include <stdio.h>
@@ -465,7 +466,7 @@ static void multiply_turns(writer_t *w) {
     multiply_split(w);
     return;
   }
-  if (!w->tile->lanewise && w->tile->x_step < x_offset(w, w->tile->unroll, 0)) {
+  if (w->tile->x_step < x_offset(w, w->tile->unroll, 0)) {
     multiply_shared(w);
     return;
   }
@@ -751,9 +752,44 @@ static void store(writer_t *w, const char *results) {
   }
 }
 
+static void sums(writer_t *w) {
+  const o3_tile_t *tile = w->tile;
+  y_addresses(w);
+  start(w);
+  if (tile->depth) {
+    sparse_loops(w);
+  } else if (tile->taps) {
+    row_loops(w);
+  } else {
+    loops(w);
+  }
+  if (tile->split)
+    store_split(w, "r_i2");
+  else
+    store(w, tile->depth ? "r_e" : "r_i2");
+}
+
+static bool has_turns(const o3_tile_t *tile) { return tile->lanewise && per_block(tile) > 1; }
+
+/* A vector of the lanes at a time. */
+static void sums_in_turns(writer_t *w) {
+  o3_strbuf_printf(w->text,
+                   "%%lanes = arith.constant %d : index\n%%used = arith.constant %d : index\n"
+                   "scf.for %%lane = %%c0 to %%used step %%lanes {\n",
+                   w->tile->lanes, w->tile->used);
+  for (const char *at = "xwyb"; *at; ++at)
+    o3_strbuf_printf(w->text, "%%%c = arith.addi %%%c_all, %%lane : index\n", *at, *at);
+  sums(w);
+  o3_strbuf_puts(w->text, "}\n");
+  if (!w->tile->zeros) return;
+  o3_strbuf_puts(w->text, "%y = arith.addi %y_all, %c0 : index\n");
+  y_addresses(w);
+}
+
 char *o3_tile_text(const o3_tile_t *tile) {
   o3_strbuf_t text = O3_STRBUF_INIT;
-  int vectors = tile->blocks * per_block(tile);
+  int vectors = has_turns(tile) ? 1 : tile->blocks * per_block(tile);
+  const char *all = has_turns(tile) ? "_all" : "";
   char *name = o3_tile_name(tile);
   int *summed = calloc((size_t)(tile->pixels * vectors), sizeof(*summed));
   writer_t w = {.text = &text, .tile = tile, .vectors = vectors, .summed = summed};
@@ -764,29 +800,21 @@ char *o3_tile_text(const o3_tile_t *tile) {
   }
   o3_strbuf_printf(
       &text,
-      "module {\nfunc.func private @%s(%%X: memref<?xf32>, %%x: index, %%W: memref<?xf32>, %%w: index,\n"
-      "%%w_next: index, %%Y: memref<?xf32>, %%y: index, %%y_step: index, %%y_next: index,\n"
-      "%%B: memref<?xf32>, %%b: index, %%start: index, %%n2: index, %%s2: index, %%n1: index,\n"
+      "module {\nfunc.func private @%s(%%X: memref<?xf32>, %%x%s: index, %%W: memref<?xf32>, %%w%s: index,\n"
+      "%%w_next: index, %%Y: memref<?xf32>, %%y%s: index, %%y_step: index, %%y_next: index,\n"
+      "%%B: memref<?xf32>, %%b%s: index, %%start: index, %%n2: index, %%s2: index, %%n1: index,\n"
       "%%s1: index, %%n0: index, %%s0: index, %%c: index, %%c_last: index, %%cols: index%s)\n"
       "attributes {passthrough = [\"noinline\"]} {\n%%c0 = arith.constant 0 : index\n"
       "%%width = arith.constant %d : index\n%%unroll = arith.constant %d : index\n"
       "%%zero = arith.constant dense<0.0> : vector<%dxf32>\n",
-      name, tile->depth ? ", %table: memref<?xi32>" : "", tile->width, tile->unroll, tile->lanes);
+      name, all, all, all, all, tile->depth ? ", %table: memref<?xi32>" : "", tile->width, tile->unroll,
+      tile->lanes);
   free(name);
-  y_addresses(&w);
-  start(&w);
-  if (tile->depth) {
-    sparse_loops(&w);
-  } else if (tile->taps) {
-    row_loops(&w);
-  } else {
-    loops(&w);
-  }
-  free(summed);
-  if (tile->split)
-    store_split(&w, "r_i2");
+  if (has_turns(tile))
+    sums_in_turns(&w);
   else
-    store(&w, tile->depth ? "r_e" : "r_i2");
+    sums(&w);
+  free(summed);
   store_zeros(&w);
   o3_strbuf_puts(&text, "return\n}\n}\n");
   if (text.failed) o3_strbuf_deinit(&text);

@@ -42,6 +42,28 @@ module {
     }
     return
   }
+  // CHECK-LABEL: func.func private @after_product
+  // CHECK-NOT: arith.divf
+  func.func private @after_product(%y: memref<8xf32>) attributes {o3.kernel_kind = "contraction"} {
+    %c = arith.constant 6.0 : f32
+    linalg.generic {indexing_maps = [affine_map<(i) -> (i)>], iterator_types = ["parallel"]} outs(%y : memref<8xf32>) {
+    ^bb0(%o: f32):
+      %q = arith.divf %o, %c : f32
+      linalg.yield %q : f32
+    }
+    return
+  }
+  // CHECK-LABEL: func.func private @exact
+  // CHECK: arith.divf
+  func.func private @exact(%y: memref<8xf32>) attributes {o3.kernel_kind = "elementwise"} {
+    %c = arith.constant 6.0 : f32
+    linalg.generic {indexing_maps = [affine_map<(i) -> (i)>], iterator_types = ["parallel"]} outs(%y : memref<8xf32>) {
+    ^bb0(%o: f32):
+      %q = arith.divf %o, %c : f32
+      linalg.yield %q : f32
+    }
+    return
+  }
   // CHECK-LABEL: func.func private @rounds
   // CHECK: arith.divf
   func.func private @rounds(%y: memref<8xf32>) attributes {o3.kernel_kind = "elementwise"} {

@@ -3,14 +3,25 @@
 A kernel may hold several layers, and a layer may need several kernels (a copy with a border, transforms): layers that
 share a kernel are one row, and a row's time is that of all kernels of its layers. The operations of a row are those
 of the layers as the model file has them, whatever the code does. So an algorithm that saves multiplications can be
-above what the machine reaches. A layer that makes fewer operations with each byte than the machine does while it copies
-one from memory is bound by memory: its bytes are those of its operands and its result, each moved once.
+above what the machine reaches.
+
+What bounds a row is told by a roofline of figures that are measured in the same run, the largest of
+
+    arithmetic  multiply-adds of taps inside the image, of outputs rounded up to 8 lanes, or those of the Winograd
+                products, and what else is computed of the results, at the peak
+    L2 ...      the kernels' operands and results, each moved once: weights at the rate of the cache that holds all
+                weights of the network, or of memory, as each is read once a run; the rest at the rate of the first
+                cache that holds it, as it was just written and is read next
+
+as if a machine did both at the same time. A layer is bound by arithmetic, and has to come near the peak, where that is
+the larger.
 """
 
 import json
 import os
 import statistics
 import subprocess
+import typing
 
 import numpy as np
 import onnx
@@ -18,7 +29,8 @@ import onnxruntime
 
 from bench_networks import BUILD
 
-FLOAT_BYTES = 4
+FLOAT_BYTES, LANES = 4, 8
+BAR = 0.8  # of the bound, for what arithmetic bounds
 PRODUCTS = ("Conv", "ConvTranspose", "MatMul", "Gemm")
 
 
@@ -51,17 +63,45 @@ def count(shape):
     return total
 
 
-def describe(node, shapes):
-    """(text, operations, bytes) of a layer."""
+class Layer(typing.NamedTuple):
+    text: str
+    operations: int
+    needed: float       # operations on what there is, with all lanes of the results' last vector
+    weight_bytes: int  # of what does not change
+
+
+def taps_inside(size, window, stride, dilation, low, outputs):
+    """Of an axis, the share of the taps of all windows that read the image and not its border."""
+    places = (output * stride + tap * dilation - low for output in range(outputs) for tap in range(window))
+    return sum(0 <= place < size for place in places) / (outputs * window)
+
+
+def share_inside(attrs, x, w, y):
+    axes = len(x) - 2
+    pads, strides, dilations = attrs.get("pads", [0] * axes * 2), attrs.get("strides", [1] * axes), attrs.get("dilations", [1] * axes)
+    share = 1.0
+    for axis in range(axes if "auto_pad" not in attrs else 0):
+        share *= taps_inside(x[2 + axis], w[2 + axis], strides[axis], dilations[axis], pads[axis], y[2 + axis])
+    return share
+
+
+def describe(node, shapes, constants):
     x, w, y = (shapes[name] for name in (*node.input[:2], node.output[0]))
-    moved = FLOAT_BYTES * (count(x) + count(w) + count(y))
+    weight_bytes = FLOAT_BYTES * count(w) if node.input[1] in constants else 0
     attrs = {attr.name: onnx.helper.get_attribute_value(attr) for attr in node.attribute}
     text = f"{node.op_type} " + "x".join(map(str, x)) + " * " + "x".join(map(str, w))
+    operations = 2 * count(y) * (x[0] if attrs.get("transA") else x[-1])
+    outputs, share = y[-1], 1.0
     if node.op_type in ("Conv", "ConvTranspose"):
         stride, group = max(attrs.get("strides", [1])), attrs.get("group", 1)
         text += f" /{stride}" * (stride > 1) + f" in {group} groups" * (group > 1)
-        return text, 2 * count(y if node.op_type == "Conv" else x) * count(w[1:]), moved
-    return text, 2 * count(y) * (x[0] if attrs.get("transA") else x[-1]), moved
+        operations, outputs = 2 * count(y if node.op_type == "Conv" else x) * count(w[1:]), y[1]
+        if node.op_type == "Conv":
+            share = share_inside(attrs, x, w, y)
+        else:
+            outputs *= stride * stride  # phases may be lanes
+    lanes = -(-outputs // LANES) * LANES / outputs
+    return Layer(text, operations, operations * share * lanes, weight_bytes)
 
 
 def profile(library, inputs, threads):
@@ -73,57 +113,121 @@ def profile(library, inputs, threads):
 
 
 def groups(kernels, layers):
-    """Sets of layers that share kernels, each with its time in ms."""
+    """Sets of layers that share kernels, each with the sums of its kernels' (ms, operations, bytes)."""
     found = []
     for kernel in kernels:
         inside = {node for node in kernel["nodes"] if node in layers}
         if inside:
             touching = [group for group in found if group[0] & inside]
             found = [group for group in found if not group[0] & inside]
-            found.append((inside.union(*(group[0] for group in touching)), kernel["ms"] + sum(group[1] for group in touching)))
+            parts = [(kernel["ms"], kernel["operations"], kernel["bytes"]), *(group[1] for group in touching)]
+            found.append((inside.union(*(group[0] for group in touching)), [sum(column) for column in zip(*parts)]))
     return found
 
 
+class Roofline:
+    """The machine with as many threads, and how many bytes of weights the network has."""
+
+    def __init__(self, measured, network_bytes):
+        self.peak = measured["peak_gflops"]
+        levels = [(cache["bytes"], cache["copy_gbytes"], f"L{cache['level']}") for cache in measured["caches"]]
+        self.levels = [*levels, (float("inf"), measured["copy_gbytes"], "memory")]
+        self.network_bytes = network_bytes
+
+    def text(self, threads):
+        rates = ", ".join(f"{rate:.1f} GB/s {name}" for _, rate, name in self.levels)
+        return f"{threads} thread{'s' * (threads > 1)}: {self.peak:.1f} GFLOP/s, {rates}"
+
+    def level_of(self, held):
+        return next(level for level in self.levels if held <= level[0])
+
+    def bound(self, layers, operations, moved):
+        """(ms at least, by what) of kernels that hold |layers|, with their |operations| and bytes |moved|."""
+        products = sum(layer.operations for layer in layers)
+        needed = sum(layer.needed for layer in layers)
+        computed = min(needed, operations) if operations < products else needed + operations - products
+        weights = min(moved, sum(layer.weight_bytes for layer in layers))
+        _, weight_rate, weight_level = self.level_of(self.network_bytes)
+        _, rate, level = self.level_of(moved - weights)
+        times = weights / weight_rate, (moved - weights) / rate
+        bounds = [(computed / self.peak * 1e-6, "arithmetic"),
+                  (sum(times) * 1e-6, weight_level if times[0] > times[1] else level)]
+        return max(bounds)
+
+
+class Cell(typing.NamedTuple):
+    ms: float
+    rate: float       # GFLOP/s of the model's operations
+    of_peak: float
+    bound_ms: float
+    bound: str        # by what
+
+
+class Row(typing.NamedTuple):
+    network: str
+    text: str
+    times: int
+    operations: int
+    cells: list       # for each number of threads
+
+
+def cell_of(kind, found, roofline):
+    """The median of equal ones."""
+    ms, operations, moved = (statistics.median(column) for column in zip(*found))
+    rate = sum(layer.operations for layer in kind) / ms * 1e-6 if ms else 0
+    return Cell(ms, rate, rate / roofline.peak, *roofline.bound(kind, operations, moved))
+
+
 def rows_of(name, model, feeds, library, thread_counts):
-    """[(network, layer, how often, operations, [(ms, GFLOP/s, of peak, of memory or None) for each number of threads])],
-    in the order of the network; equal layers are one row, with the median of their times."""
+    """(rows in the order of the network, a Roofline for each number of threads); equal layers are one row."""
     shapes = shapes_of(model, feeds)
-    layers = {label(node, index): describe(node, shapes) for index, node in enumerate(model.graph.node)
+    constants = {tensor.name for tensor in model.graph.initializer}
+    constants |= {node.output[0] for node in model.graph.node if node.op_type == "Constant"}
+    layers = {label(node, index): describe(node, shapes, constants) for index, node in enumerate(model.graph.node)
               if node.op_type in PRODUCTS}
+    network_bytes = sum(layer.weight_bytes for layer in layers.values())
     inputs = f"{library}.npz"
     np.savez(inputs, **feeds)
-    times, peaks, seen = {}, [], set()
+    found, rooflines, seen = {}, [], set()
     for threads in thread_counts:
         measured = profile(library, inputs, threads)
-        peaks.append((measured["peak_gflops"], measured["copy_gbytes"]))
-        for members, ms in groups(measured["kernels"], layers):
-            ordered = [layers[layer] for layer in layers if layer in members]
-            key = (" and ".join(text for text, _, _ in ordered), sum(operations for _, operations, _ in ordered),
-                   sum(moved for _, _, moved in ordered))
-            times.setdefault(key, {}).setdefault(threads, []).append(ms)
+        rooflines.append(Roofline(measured, network_bytes))
+        for members, sums in groups(measured["kernels"], layers):
+            kind = tuple(layers[layer] for layer in layers if layer in members)
+            found.setdefault(kind, {}).setdefault(threads, []).append(sums)
             seen |= members
     for layer in sorted(set(layers) - seen):
         print(f"{name}: layer '{layer}' is in no row: no kernel has it")
     rows = []
-    for (text, operations, moved), by_threads in times.items():
-        cells = []
-        for threads, (peak, copied) in zip(thread_counts, peaks):
-            ms = statistics.median(by_threads[threads])
-            rate = operations / ms * 1e-6 if ms else 0
-            bound = operations * copied < moved * peak
-            cells.append((ms, rate, rate / peak, moved / ms * 1e-6 / copied if bound and ms else None))
-        rows.append((name, text, len(by_threads[thread_counts[0]]), operations, cells))
-    return rows
+    for kind, by_threads in found.items():
+        cells = [cell_of(kind, by_threads[threads], roofline) for threads, roofline in zip(thread_counts, rooflines)]
+        rows.append(Row(name, " and ".join(layer.text for layer in kind), len(by_threads[thread_counts[0]]),
+                        sum(layer.operations for layer in kind), cells))
+    return rows, rooflines
 
 
-def share(part, memory):
-    return f"{part * 100:.0f} %" + ("" if memory is None else f", memory {memory * 100:.0f} %")
+def of_bound(cell):
+    return cell.bound_ms / cell.ms if cell.ms else 0
 
 
 def table(rows, thread_counts):
-    heads = "".join(f" ms, {threads} thread{'s' * (threads > 1)} | GFLOP/s | of peak |" for threads in thread_counts)
-    lines = [f"| network | layer | times | MFLOP |{heads}", "|-|-|-:|-:|" + "-:|-:|-:|" * len(thread_counts)]
-    for name, text, times, operations, cells in rows:
-        numbers = "".join(f" {ms:.3g} | {rate:.1f} | {share(part, memory)} |" for ms, rate, part, memory in cells)
-        lines.append(f"| {name} | {text} | {times} | {operations * 1e-6:.4g} |{numbers}")
+    heads = "".join(f" ms, {threads} thread{'s' * (threads > 1)} | GFLOP/s | of peak | of its bound |" for threads in thread_counts)
+    lines = [f"| network | layer | times | MFLOP |{heads}", "|-|-|-:|-:|" + "-:|-:|-:|-:|" * len(thread_counts)]
+    for row in rows:
+        numbers = "".join(f" {cell.ms:.3g} | {cell.rate:.1f} | {cell.of_peak * 100:.0f} % | {of_bound(cell) * 100:.0f} %, "
+                          f"{cell.bound} |" for cell in row.cells)
+        lines.append(f"| {row.network} | {row.text} | {row.times} | {row.operations * 1e-6:.4g} |{numbers}")
     return "\n".join(lines)
+
+
+def below_bar(rows, thread_counts):
+    """How many layers arithmetic bounds, and those that are not near the peak."""
+    lines = []
+    for index, threads in enumerate(thread_counts):
+        bounded = [row for row in rows if row.cells[index].bound == "arithmetic"]
+        below = [row for row in bounded if of_bound(row.cells[index]) < BAR]
+        lines.append(f"{threads} thread{'s' * (threads > 1)}: arithmetic bounds {sum(row.times for row in bounded)} layers; "
+                     f"{sum(row.times for row in below)} stay below {BAR * 100:.0f} % of that bound"
+                     + ("." if not below else ": " + ", ".join(
+                         f"{row.network} {row.text} ({of_bound(row.cells[index]) * 100:.0f} %)" for row in below) + "."))
+    return "\n\n".join(lines)

@@ -173,7 +173,7 @@ def contenders(name, path, feeds, threads, built, peers):
 
 
 def measure(name, options, peers, folder):
-    """Rows (name, shape, threads, {title: times in ms}), the builds, and rows of layers."""
+    """Rows (name, shape, threads, {title: times in ms}), the builds, rows of layers, and what they are held against."""
     model, feeds = bench_networks.get(name)
     path = os.path.join(folder, f"{name}.onnx")
     onnx.save(bench_networks.fix_shapes(model, feeds), path)
@@ -185,9 +185,9 @@ def measure(name, options, peers, folder):
         rows.append((name, bench_networks.shape_text(feeds), threads, dict(zip([title for title, _ in racing], times))))
     top = max(built, key=lambda build: (build.level, build.title == f"O{build.level}"))
     wanted = options.layers and not bench_networks.is_sparse(name)
-    layers = bench_layers.rows_of(name, model, feeds, top.library, options.threads) if wanted else []
+    layers, rooflines = bench_layers.rows_of(name, model, feeds, top.library, options.threads) if wanted else ([], [])
     os.unlink(path)
-    return rows, built, layers
+    return rows, built, layers, rooflines
 
 
 # ---- Tables ----
@@ -213,7 +213,19 @@ def compiler_table(builds):
     return "\n".join(lines)
 
 
-def tables(options, rows, builds, layers, peers):
+def layer_text(options, top, layers, rooflines):
+    machine = "; ".join(roofline.text(threads) for roofline, threads in zip(rooflines, options.threads))
+    return ["## Layers", f"All distinct convolutions and products of the networks at {top}: the median of equal ones, in place "
+            "in the network, copies and transforms around it included. Of peak: of what FMAs on vectors reach with as many "
+            "threads, measured in the same run; operations are the model's, so that Winograd can pass 100 %. Of its bound: "
+            "the time that the machine needs at least, over the layer's, and what that is for: arithmetic, on taps inside "
+            "the image and in whole vectors of 8 results, or moving operands and results once, at the rate of a copy in that cache or in "
+            "memory (bench/bench_layers.py has the rule). What arithmetic bounds has to come near it. "
+            f"`o3-run MODEL.so --random --profile` shows the same by kernel. {machine}.",
+            bench_layers.table(layers, options.threads), bench_layers.below_bar(layers, options.threads)]
+
+
+def tables(options, rows, builds, layers, rooflines, peers):
     top = f"O{max(options.levels)}"
     levels = [f"O{level}" for level in options.levels]
     sparse = [row for row in rows if bench_networks.is_sparse(row[0])]
@@ -236,12 +248,7 @@ def tables(options, rows, builds, layers, peers):
         text += ["## Fusion", f"LayerNorm, GELU and a product. *unfused*: {top} with `--no-fusion`, one kernel a node.",
                  run_table(chains, [*others, *levels, "unfused"], [*plain, ("unfused", top)])]
     if layers:
-        text += ["## Layers", f"All distinct convolutions and products of the networks at {top}: the median of equal ones, "
-                 "in place in the network, copies and transforms around it included. Of peak: of what FMAs on vectors "
-                 "reach with as many threads, measured in the same run; operations are the model's, so that Winograd "
-                 "can pass 100 %. Memory: layers that wait for memory rather than for arithmetic, by their operations a "
-                 "byte, with their bytes over the time, of the rate of a copy; what is still in a cache can pass 100 %. `o3-run MODEL.so --random --profile` shows the same by kernel.",
-                 bench_layers.table(layers, options.threads)]
+        text += layer_text(options, top, layers, rooflines)
     text += ["## The compiler", "About 70 MB of the memory are o3c itself, with LLVM and MLIR in it.", compiler_table(builds)]
     return "\n\n".join(text)
 
@@ -301,19 +308,20 @@ def main():
     peers = Peers(names)
     machine = versions(peers)
     print(machine, flush=True)
-    rows, builds, layers = [], [], []
+    rows, builds, layers, rooflines = [], [], [], []
     with tempfile.TemporaryDirectory(prefix="o3-bench-") as folder:
         for name in names:
             print(f"{name} ...", file=sys.stderr, flush=True)
             try:
-                measured, built, found = measure(name, options, peers, folder)
+                measured, built, found, machine_of = measure(name, options, peers, folder)
             except test_networks.Unavailable as why:
                 print(f"SKIPPED: {name} is not measured: {why}", flush=True)
                 continue
             rows += measured
             builds += [(name, build) for build in built]
             layers += found
-    text = tables(options, rows, builds, layers, peers.titles())
+            rooflines = rooflines or machine_of
+    text = tables(options, rows, builds, layers, rooflines, peers.titles())
     print(text)
     missed = 0
     for what, value, bar, unit in bars(builds):

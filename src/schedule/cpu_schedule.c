@@ -105,13 +105,14 @@ static bool shares_inputs(const o3_schedule_blocks_t *p, const o3_schedule_tiles
   return p->pixel_turns > 0 && p->pixel_turns < s->unroll;
 }
 
-/* With 32 registers. Long runs take many pixels of one block, whose operands come straight from memory; a run
- * that would leave few pixels, or two unequal halves, takes two blocks. Rows of a matrix lie far apart and
- * may share a set of the cache: few of them, and three blocks. Pixels that share their inputs leave registers
- * for the weights of all turns and one input. */
+/* With 32 registers. Runs take many pixels of one block, whose operands come straight from memory: the more
+ * there are, the slower weights may come. A run of few pixels takes two blocks. Rows of a matrix lie far
+ * apart and may share a set of the cache: few of them, and three blocks. Pixels that share their inputs leave
+ * registers for the weights of all turns and one input. */
 static void choose_wide_tile(const o3_schedule_blocks_t *p, o3_schedule_tiles_t *s) {
   enum { ALL = 32, REGISTERS = 28, TWO_BLOCKS = 13, THREE_BLOCKS = 8 };
-  bool is_short = p->run >= 0 && (p->run < TWO_BLOCKS || (p->run > REGISTERS && p->run < 2 * REGISTERS));
+  bool is_halves = p->is_matrix && p->run > REGISTERS && p->run < 2 * REGISTERS;
+  bool is_short = p->run >= 0 && (p->run < TWO_BLOCKS || is_halves);
   bool shares = shares_inputs(p, s);
   s->pixels = shares ? least(REGISTERS, ALL - 1 - s->unroll) : REGISTERS;
   if (p->is_row || shares) return;

@@ -6,9 +6,11 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/arena.h"
 
@@ -17,7 +19,7 @@
 #endif
 
 enum { TRIES = 4, CHAINS = 12, BLOCK = 4096 };
-static const double FMA_SECONDS = 0.02, COPY_SECONDS = 0.06;
+static const double FMA_SECONDS = 0.02, COPY_SECONDS = 0.06, SCALE_SECONDS = 0.02;
 static const size_t COPY_BYTES = (size_t)128 << 20, LEAST_COPY_BYTES = (size_t)8 << 20;
 
 typedef struct worker worker_t;
@@ -81,6 +83,23 @@ FMA_BLOCK(fma_chain_avx512, AVX512, __m512, 16, _mm512_cvtss_f32, ONE_CHAIN, 1)
 #undef FMA
 #endif
 
+/* to = from * factor: unlike a copy it never goes past the caches, whatever the size. */
+typedef void (*scale_fn_t)(float *to, const float *from, size_t count, float factor);
+
+static void scale_plain(float *to, const float *from, size_t count, float factor) {
+  for (size_t i = 0; i < count; ++i) to[i] = from[i] * factor;
+}
+
+#if defined(__x86_64__)
+enum { AVX2_LANES = 8 };
+
+AVX2 static void scale_avx2(float *to, const float *from, size_t count, float factor) {
+  __m256 factors = _mm256_set1_ps(factor);
+  for (size_t i = 0; i + AVX2_LANES <= count; i += AVX2_LANES)
+    _mm256_storeu_ps(to + i, _mm256_mul_ps(_mm256_loadu_ps(from + i), factors));
+}
+#endif
+
 static double rate_of_blocks(fma_block_fn_t block) {
   volatile float sink = 0.5f;
   double start = now(), end = start, operations = 0;
@@ -99,6 +118,23 @@ static double rate_fma(worker_t *worker) {
   if (widest > best) best = widest;
 #endif
   return best;
+}
+
+static scale_fn_t widest_scale(void) {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx2")) return scale_avx2;
+#endif
+  return scale_plain;
+}
+
+static double rate_scale(worker_t *worker) {
+  scale_fn_t scale = widest_scale();
+  double start = now(), end = start, bytes = 0;
+  for (; end - start < SCALE_SECONDS; end = now()) {
+    scale((float *)worker->to, (const float *)worker->from, worker->bytes / sizeof(float), 1);
+    bytes += 2.0 * (double)worker->bytes;
+  }
+  return bytes / (end - start);
 }
 
 static double rate_copy(worker_t *worker) {
@@ -148,9 +184,26 @@ static o3_status_t run_all(worker_t *workers, int32_t count, rate_fn_t rate, dou
 static o3_status_t best_of(worker_t *workers, int32_t count, rate_fn_t rate, double *best) {
   *best = 0;
   for (int i = 0; i < TRIES; ++i) {
-    double sum;
+    double sum = 0;
     O3_TRY(run_all(workers, count, rate, &sum));
     if (sum > *best) *best = sum;
+  }
+  return NULL;
+}
+
+/* Each core has a second-level cache of its own; of the third level all share one. Between
+ * buffers that fill half of it. */
+static o3_status_t measure_caches(worker_t *workers, int32_t count, size_t most, o3_peaks_t *peaks) {
+  const int64_t sizes[O3_PEAKS_CACHES] = {sysconf(_SC_LEVEL2_CACHE_SIZE) * (int64_t)count,
+                                          o3_peaks_shared_cache_bytes(0)};
+  for (int i = 0; i < O3_PEAKS_CACHES; ++i) {
+    enum { HALF = 2, BUFFERS = 2 };
+    o3_peaks_cache_t *cache = &peaks->caches[i];
+    *cache = (o3_peaks_cache_t){.bytes = sizes[i] > 0 ? sizes[i] : 0};
+    size_t each = (size_t)(cache->bytes / count / HALF / BUFFERS);
+    if (!each || each > most) cache->bytes = 0;
+    for (int32_t t = 0; t < count; ++t) workers[t].bytes = each;
+    if (cache->bytes) O3_TRY(best_of(workers, count, rate_scale, &cache->copy_bytes));
   }
   return NULL;
 }
@@ -160,9 +213,11 @@ static o3_status_t measure(worker_t *workers, int32_t count, char *memory, size_
   for (int32_t i = 0; i < count; ++i) {
     char *own = memory + 2 * (size_t)i * bytes;
     memset(own, i, 2 * bytes);
-    workers[i] = (worker_t){.from = own, .to = own + bytes, .bytes = bytes};
+    workers[i] = (worker_t){.from = own, .to = own + bytes};
   }
   O3_TRY(best_of(workers, count, rate_fma, &peaks->fma_flops));
+  O3_TRY(measure_caches(workers, count, bytes, peaks));
+  for (int32_t i = 0; i < count; ++i) workers[i].bytes = bytes;
   return best_of(workers, count, rate_copy, &peaks->copy_bytes);
 }
 
@@ -200,4 +255,13 @@ int o3_peaks_fma_ports(int vector_bytes) {
 int32_t o3_peaks_cpu_count(void) {
   cpu_set_t set;
   return sched_getaffinity(0, sizeof set, &set) ? 1 : CPU_COUNT(&set);
+}
+
+/* sysconf knows what a socket has together; what the cores here share is told by the system alone. */
+int64_t o3_peaks_shared_cache_bytes(int64_t fallback) {
+  long long kilobytes = 0;
+  FILE *file = fopen("/sys/devices/system/cpu/cpu0/cache/index3/size", "re");
+  if (file && fscanf(file, "%lldK", &kilobytes) != 1) kilobytes = 0;
+  if (file) fclose(file);
+  return kilobytes > 0 ? kilobytes * 1024 : fallback;
 }

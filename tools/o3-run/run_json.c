@@ -194,6 +194,23 @@ static void print_kernel(o3_strbuf_t *text, const o3_run_kernel_t *kernel) {
   o3_strbuf_puts(text, "}");
 }
 
+/* Caches that were measured, by their levels. */
+static void print_caches(o3_strbuf_t *text, const o3_peaks_t *peaks) {
+  const char *separator = "";
+  print_key(text, "caches");
+  o3_strbuf_puts(text, "[");
+  for (int i = 0; i < O3_PEAKS_CACHES; ++i) {
+    const o3_peaks_cache_t *cache = &peaks->caches[i];
+    if (!cache->bytes) continue;
+    o3_strbuf_printf(text, "%s{\"level\": %d", separator, i + 2);
+    print_integer_field(text, "bytes", cache->bytes);
+    print_number_field(text, "copy_gbytes", cache->copy_bytes * 1e-9);
+    o3_strbuf_puts(text, "}");
+    separator = ", ";
+  }
+  o3_strbuf_puts(text, "]");
+}
+
 void o3_run_json_profile(o3_strbuf_t *text, const o3_run_profile_t *profile) {
   print_key(text, "profile");
   o3_strbuf_printf(text, "{\"runs\": %" PRId64, profile->runs);
@@ -202,6 +219,7 @@ void o3_run_json_profile(o3_strbuf_t *text, const o3_run_profile_t *profile) {
   print_text_field(text, "peaks", profile->gpu ? "vendor" : "measured");
   print_number_field(text, "peak_gflops", profile->peaks.fma_flops * 1e-9);
   print_number_field(text, "copy_gbytes", profile->peaks.copy_bytes * 1e-9);
+  print_caches(text, &profile->peaks);
   print_key(text, "kernels");
   o3_strbuf_puts(text, "[");
   for (int32_t i = 0; i <= profile->num_kernels; ++i) {

@@ -2,7 +2,6 @@
 #include <llvm-c/Core.h>
 #include <llvm-c/TargetMachine.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -76,15 +75,6 @@ static int64_t cache_bytes(int name, int64_t fallback) {
   return bytes > 0 ? bytes : fallback;
 }
 
-/* sysconf knows what a socket has together; what the cores here share is told by the system alone. */
-static int64_t shared_cache_bytes(int64_t fallback) {
-  long long kilobytes = 0;
-  FILE *file = fopen("/sys/devices/system/cpu/cpu0/cache/index3/size", "re");
-  if (file && fscanf(file, "%lldK", &kilobytes) != 1) kilobytes = 0;
-  if (file) fclose(file);
-  return kilobytes > 0 ? kilobytes * 1024 : fallback;
-}
-
 /* Whether LLVM's feature text has "+name". */
 static bool has_feature(const char *features, const char *name) {
   size_t length = strlen(name);
@@ -130,7 +120,7 @@ static o3_status_t machine_host(o3_arena_t *arena, o3_machine_t *machine) {
   machine->memory_gbps = machine->cores < MOST_GBPS / CORE_GBPS ? machine->cores * CORE_GBPS : MOST_GBPS;
   machine->l1_bytes = cache_bytes(_SC_LEVEL1_DCACHE_SIZE, machine->l1_bytes);
   machine->l2_bytes = cache_bytes(_SC_LEVEL2_CACHE_SIZE, machine->l2_bytes);
-  machine->l3_bytes = shared_cache_bytes(machine->l3_bytes);
+  machine->l3_bytes = o3_peaks_shared_cache_bytes(machine->l3_bytes);
   return NULL;
 }
 

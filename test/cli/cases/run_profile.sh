@@ -12,6 +12,7 @@ import json, sys
 profile = json.load(open(sys.argv[1]))["sets"][0]["profile"]
 assert profile["runs"] == 4 and profile["threads"] == 2 and profile["median_ms"] > 0, profile
 assert profile["peaks"] == "measured" and profile["peak_gflops"] > 0 and profile["copy_gbytes"] > 0, profile
+assert all(cache["bytes"] > 0 and cache["copy_gbytes"] > 0 for cache in profile["caches"]), profile
 first, second, outside = profile["kernels"]
 assert first == {"name": "k0_contraction_MatMul_0", "kind": "contraction", "nodes": ["MatMul_0", "Add_1"], "ms": 3,
                  "share": 0.75, "calls": 1, "operations": 6e6, "bytes": 3e6, "gflops": 2, "gbytes": 1}, first

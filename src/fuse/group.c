@@ -25,7 +25,7 @@ typedef struct no_attention {
   const char *why;
 } no_attention_t;
 
-/* Most ops of a product whose result is of another type. */
+/* Most ops of a product whose result is of another type, and of columns. */
 enum { MAX_CONVERTED = 16 };
 
 typedef struct grower {
@@ -35,8 +35,9 @@ typedef struct grower {
   const char **reasons;         /* for each node: why it is inside, or why not */
   no_attention_t *no_attention; /* for each node */
   bool *repeated;               /* elementwise round: its elements are computed several times */
-  int num_rows;                 /* rows round: */
-  int (*rows)[O3_IR_MAX_RANK];  /* for each node inside, the loops that count the rows */
+  bool columns;                 /* rows round: what is reduced is not the last dimension */
+  int num_rows;
+  int (*rows)[O3_IR_MAX_RANK]; /* for each node inside, the loops that count the rows */
 } grower_t;
 
 typedef bool (*join_fn_t)(grower_t *self, const o3_dep_node_t *node);
@@ -572,8 +573,22 @@ static const char *refuse_row_memory(const grower_t *self, const o3_dep_node_t *
                                                             : "the values of a row do not fit on the stack";
 }
 
+/* Rows that lie across memory are columns, which only a kernel of their own is fast for. */
+static const char *refuse_columns(const grower_t *self, const o3_dep_node_t *root, const bool *needed) {
+  const o3_machine_t *machine = self->groups->machine;
+  MlirOperation ops[MAX_CONVERTED];
+  int count = 0;
+  for (int i = 0; i <= root->index && self->columns; ++i) {
+    if (!needed[i]) continue;
+    if (count == MAX_CONVERTED) return "a kernel of columns has fewer ops";
+    ops[count++] = self->groups->graph->nodes[i].op;
+  }
+  return self->columns ? machine->kernels->refuse_columns(machine->gpu, count, ops) : NULL;
+}
+
 static const char *refuse_rows_root(grower_t *self, const o3_dep_node_t *root, const bool *needed) {
-  return refuse_row_memory(self, root, needed);
+  const char *why = refuse_row_memory(self, root, needed);
+  return why ? why : refuse_columns(self, root, needed);
 }
 
 static bool joins_rows_as_operand(grower_t *self, const o3_dep_node_t *node) {
@@ -593,7 +608,7 @@ static bool joins_rows_as_operand(grower_t *self, const o3_dep_node_t *node) {
   return accept(self, node, "elementwise input of the row");
 }
 
-/* Rows are worth having when they are contiguous: the reduction walks the last dimension. */
+/* Whether rows are contiguous: the reduction walks the last dimension. */
 static bool reduces_rows(const o3_dep_node_t *node) {
   bool found = false;
   for (int i = 0; i < node->generic->num_inputs; ++i) {
@@ -618,7 +633,9 @@ static void read_seed_rows(grower_t *self, const o3_dep_node_t *seed) {
 
 static o3_status_t group_rows(grower_t *self, o3_dep_node_t *seed) {
   o3_dep_node_t *root;
-  if (!reduces_rows(seed) || !starts_inside(self, seed)) return NULL;
+  self->columns = !reduces_rows(seed);
+  if (self->columns && !self->groups->machine->kernels->refuse_columns) return NULL;
+  if (!starts_inside(self, seed)) return NULL;
   read_seed_rows(self, seed);
   grow_forward(self, seed, "reduces a row", joins_rows);
   O3_TRY(choose_root(self, refuse_rows_root, &root));
@@ -628,7 +645,7 @@ static o3_status_t group_rows(grower_t *self, o3_dep_node_t *seed) {
     if (!is_inner_operand(self, node) || !may_join(self, root, node)) continue;
     if (!joins_rows_as_operand(self, node)) continue;
     self->inside[i] = true;
-    const char *why = refuse_row_memory(self, root, self->inside);
+    const char *why = refuse_rows_root(self, root, self->inside);
     if (why) self->inside[i] = refuse(self, node, why);
   }
   return finish(self, O3_GROUP_ROWS, root);

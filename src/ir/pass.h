@@ -67,6 +67,9 @@ typedef struct o3_kernel_support {
   /* Of a product with what its sums start at and an epilogue, whose result is of another type than the sums;
    * NULL where sums always lie in the result's memory. |gpu|: the machine's. */
   const char *(*refuse_conversion)(const struct o3_gpu *gpu, int num_ops, const MlirOperation *ops);
+  /* Reductions along other dimensions than the last, and elementwise ops around them, in order, of which the
+   * last gives the result. NULL: a target that has no kernels of columns. */
+  const char *(*refuse_columns)(const struct o3_gpu *gpu, int num_ops, const MlirOperation *ops);
   /* |op| makes the product's first input from another value, with a border: the kernel reads that one.
    * |gpu|: the machine's, which is NULL on CPUs. NULL: a target that has no such kernels. */
   const char *(*refuse_padding)(const struct o3_gpu *gpu, MlirOperation product, MlirOperation op);

@@ -72,6 +72,22 @@ static const char POOL[] =
     "%a = linalg.index 0 : index\n%v = memref.load %x[%a, %a, %a, %a, %a] : memref<2x1x9x9x24xf16>\n"
     "linalg.yield %v : f16\n}\nreturn\n}\n}\n";
 
+/* Less the maximum over the second of three dimensions. */
+static const char COLUMNS[] =
+    "#id = affine_map<(i, j, k) -> (i, j, k)>\n#column = affine_map<(i, j, k) -> (i, k)>\n"
+    "#all = affine_map<(i, j) -> (i, j)>\n"
+    "module {\nfunc.func @k(%x: memref<3x19x100xf16>, %d: memref<3x19x100xf16>) {\n"
+    "%s = memref.alloc() : memref<3x100xf32>\n" FILL("#all", "\"parallel\", \"parallel\"", "%s",
+                                                     "memref<3x100xf32>", "0xFF800000")
+    "linalg.generic {indexing_maps = [#id, #column], iterator_types = [\"parallel\", \"reduction\", \"parallel\"]} "
+    "ins(%x : memref<3x19x100xf16>) outs(%s : memref<3x100xf32>) {\n^bb0(%l: f16, %o: f32):\n"
+    "%lf = arith.extf %l : f16 to f32\n%y = arith.maximumf %lf, %o : f32\nlinalg.yield %y : f32\n}\n"
+    "linalg.generic {indexing_maps = [#id, #column, #id], iterator_types = [\"parallel\", \"parallel\", "
+    "\"parallel\"]} "
+    "ins(%x, %s : memref<3x19x100xf16>, memref<3x100xf32>) outs(%d : memref<3x19x100xf16>) {\n"
+    "^bb0(%l: f16, %r: f32, %o: f16):\n%lf = arith.extf %l : f16 to f32\n%m = arith.subf %lf, %r : f32\n"
+    "%h = arith.truncf %m : f32 to f16\nlinalg.yield %h : f16\n}\nreturn\n}\n}\n";
+
 static const char OUTSIDE_START[] = MAPS
     "module {\nfunc.func @k(%w: memref<128x64xf16>, %x: memref<96x128xf16>, %s: memref<96x64xf32>) "
     "{\n" PRODUCT("#b", "memref<96x128xf16>, memref<128x64xf16>") "return\n}\n}\n";
@@ -268,6 +284,23 @@ static void test_resident_rows(void **state) {
   close_site(&f);
 }
 
+/* 25 vectors of columns take a warp beside each other; 8 threads have 3 elements of each, the last one fewer.
+ */
+static void test_columns(void **state) {
+  fixture_t f;
+  o3_gpu_kernel_t kernel;
+  (void)state;
+  open_site(&f, COLUMNS);
+  assert_ok(o3_fast_kernel_make(&f.site, &kernel));
+  unit_assert_contains(kernel.name, "o3k_f16_columns_19x8__sm70_");
+  assert_int_equal(kernel.grid[0], 3);
+  assert_int_equal(kernel.block, 256);
+  assert_int_equal(kernel.shared_bytes, 256 * 16);
+  check_text(&f, &kernel);
+  o3_gpu_kernel_deinit(&kernel);
+  close_site(&f);
+}
+
 /* An integer may be an index and a number. */
 static void test_rows_of_tables(void **state) {
   (void)state;
@@ -347,6 +380,7 @@ int main(void) {
                                      cmocka_unit_test(test_rows),
                                      cmocka_unit_test(test_short_rows),
                                      cmocka_unit_test(test_resident_rows),
+                                     cmocka_unit_test(test_columns),
                                      cmocka_unit_test(test_rows_of_tables),
                                      cmocka_unit_test(test_gelu_is_recognised),
                                      cmocka_unit_test(test_attention_is_below_2_31),

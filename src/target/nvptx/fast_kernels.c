@@ -3,6 +3,7 @@
 #include "base/strbuf.h"
 #include "schedule/gpu.h"
 #include "target/nvptx/attention_site.h"
+#include "target/nvptx/column_kernel.h"
 #include "target/nvptx/gemm_site.h"
 #include "target/nvptx/image_kernel.h"
 #include "target/nvptx/pool_kernel.h"

@@ -7,6 +7,7 @@
 #include "schedule/gpu.h"
 #include "target/nvptx/attention_kernel.h"
 #include "target/nvptx/attention_site.h"
+#include "target/nvptx/column_kernel.h"
 #include "target/nvptx/gemm_site.h"
 #include "target/nvptx/generic.h"
 #include "target/nvptx/gpu_query.h"
@@ -71,6 +72,7 @@ static const o3_kernel_support_t KERNELS = {.prepare = o3_nvptx_split_sums,
                                             .refuse_epilogue = refuse_epilogue,
                                             .refuse_attention_ops = refuse_attention,
                                             .refuse_conversion = refuse_conversion,
+                                            .refuse_columns = o3_column_refuse_ops,
                                             .refuse_padding = o3_gemm_refuse_padding,
                                             .refuse_float8 = refuse_float8};
 

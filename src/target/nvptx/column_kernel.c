@@ -1,0 +1,330 @@
+/* A thread has some neighbouring columns and every |parts|th element of each, which are loaded before
+ * anything is computed. What a reduction makes of a thread's elements goes through shared memory, where each
+ * reduction has words of its own, so that one barrier is enough; all threads of a column join all parts in
+ * the same order and go on with the same number. The bodies of the ops are functions that are called for each
+ * element.
+ */
+#include "target/nvptx/column_kernel.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "schedule/gpu.h"
+#include "target/nvptx/body_text.h"
+#include "target/nvptx/column_plan.h"
+#include "target/nvptx/kernel_text.h"
+
+/* So many threads hide the time that memory takes, and leave 64 registers to each. A block takes RESERVED
+ * bytes of shared memory for the card. */
+enum { RESIDENT = 1024, WORD = 4, RESERVED = 1024 };
+enum { OUTER = O3_COLUMN_OUTER, ALONG = O3_COLUMN_ALONG, INNER = O3_COLUMN_INNER };
+
+/* Elements of a buffer in registers, as they were loaded or written. */
+typedef struct held {
+  int elements[O3_COLUMN_MAX_ELEMENTS];
+  int64_t steps[O3_COLUMN_AXES];
+  bool there, made; /* made: by an op */
+} held_t;
+
+typedef struct writer {
+  o3_kernel_text_t *t;
+  const o3_column_plan_t *p;
+  const o3_gpu_kernel_t *kernel;
+  const o3_gpu_t *gpu;
+  o3_status_t status;
+  int outer, inner; /* the columns' places; |inner|: of the first */
+  int valid;        /* whether there are such columns, which are else computed and not stored; -1: always */
+  int lane, part;
+  int along[O3_COLUMN_MAX_ELEMENTS],
+      masks[O3_COLUMN_MAX_ELEMENTS]; /* of each chunk: place, whether it is one or -1 */
+  int shared, reductions;
+  held_t held[O3_COLUMN_MAX_OPS * 2]; /* for each value */
+} writer_t;
+
+static const char *type_of(const o3_column_value_t *value) {
+  return o3_gpu_element_info(value->element)->mlir;
+}
+
+static const o3_column_operand_t *result_of(const o3_column_op_t *op) {
+  return &op->operands[op->num_operands - 1];
+}
+
+/* ---- Bodies ---- */
+
+static void write_function(writer_t *w, int index) {
+  o3_kernel_text_t *t = w->t;
+  const o3_column_op_t *op = &w->p->ops[index];
+  int arguments[O3_COLUMN_MAX_OPERANDS], result = 0;
+  const char *out = type_of(&w->p->values[result_of(op)->value]);
+  o3_strbuf_printf(&t->out, "llvm.func internal @%s_op%d(", w->kernel->name, index);
+  for (int i = 0; i < op->num_operands; ++i) {
+    arguments[i] = o3_kt_name(t);
+    o3_strbuf_printf(&t->out, "%s%%v%d: %s", i ? ", " : "", arguments[i],
+                     type_of(&w->p->values[op->operands[i].value]));
+  }
+  o3_kt_line(t, ") -> %s attributes {always_inline} {", out);
+  if (!w->status) w->status = o3_body_write(t, op->nest, arguments, NULL, NULL, &result);
+  o3_kt_line(t, "llvm.return %%v%d : %s\n}", result, out);
+}
+
+static int call(writer_t *w, int index, const int *arguments) {
+  o3_kernel_text_t *t = w->t;
+  const o3_column_op_t *op = &w->p->ops[index];
+  int result = o3_kt_name(t);
+  o3_strbuf_printf(&t->out, "%%v%d = llvm.call @%s_op%d(", result, w->kernel->name, index);
+  for (int i = 0; i < op->num_operands; ++i)
+    o3_strbuf_printf(&t->out, "%s%%v%d", i ? ", " : "", arguments[i]);
+  o3_strbuf_puts(&t->out, ") : (");
+  for (int i = 0; i < op->num_operands; ++i)
+    o3_strbuf_printf(&t->out, "%s%s", i ? ", " : "", type_of(&w->p->values[op->operands[i].value]));
+  o3_kt_line(t, ") -> %s", type_of(&w->p->values[result_of(op)->value]));
+  return result;
+}
+
+/* ---- Memory ---- */
+
+/* The first element of a chunk, or of what is the same for all. */
+static int pointer(writer_t *w, const o3_column_value_t *value, const int64_t *steps, int chunk) {
+  o3_kernel_text_t *t = w->t;
+  int at = o3_kt_op_const(t, "muli", w->outer, steps[OUTER]);
+  if (steps[ALONG]) at = o3_kt_op(t, "addi", at, o3_kt_op_const(t, "muli", w->along[chunk], steps[ALONG]));
+  if (steps[INNER]) at = o3_kt_op(t, "addi", at, w->inner);
+  int base =
+      o3_kt_value(t, "llvm.getelementptr %%arg%d[0] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i8", value->argument);
+  return o3_kt_global(t, base, at, type_of(value));
+}
+
+static void load_chunk(writer_t *w, const o3_column_value_t *value, const int64_t *steps, int chunk,
+                       int *elements) {
+  o3_kernel_text_t *t = w->t;
+  const char *type = type_of(value);
+  int vector = w->p->vector, at = pointer(w, value, steps, chunk);
+  bool single = !steps[INNER];
+  int loaded = single
+                   ? o3_kt_value(t, "llvm.load %%v%d : !llvm.ptr<1> -> %s", at, type)
+                   : o3_kt_value(t, "llvm.load %%v%d {alignment = %d : i64} : !llvm.ptr<1> -> vector<%dx%s>",
+                                 at, vector * o3_gpu_element_info(value->element)->bytes, vector, type);
+  for (int i = 0; i < vector; ++i)
+    elements[i] = single ? loaded
+                         : o3_kt_value(t, "vector.extract %%v%d[%d] : %s from vector<%dx%s>", loaded, i, type,
+                                       vector, type);
+}
+
+/* The operand's elements; those of an argument that no op has written are loaded once. */
+static const held_t *get_operand(writer_t *w, const o3_column_operand_t *operand) {
+  const o3_column_value_t *value = &w->p->values[operand->value];
+  held_t *held = &w->held[operand->value];
+  int vector = w->p->vector, chunks = operand->steps[ALONG] ? w->p->chunks : 1;
+  if (held->made || (held->there && !memcmp(held->steps, operand->steps, sizeof(held->steps)))) return held;
+  for (int c = 0; c < chunks; ++c) load_chunk(w, value, operand->steps, c, held->elements + c * vector);
+  memcpy(held->steps, operand->steps, sizeof(held->steps));
+  held->there = true;
+  return held;
+}
+
+static int element_of(const writer_t *w, const o3_column_operand_t *operand, const held_t *held, int i) {
+  return held->elements[operand->steps[ALONG] ? i : i % w->p->vector];
+}
+
+static void store_chunk(writer_t *w, const o3_column_value_t *value, int chunk, const int *elements) {
+  o3_kernel_text_t *t = w->t;
+  int vector = o3_kt_name(t), mask = value->whole ? w->masks[chunk] : -1;
+  o3_strbuf_printf(&t->out, "%%v%d = vector.from_elements ", vector);
+  for (int i = 0; i < w->p->vector; ++i) o3_strbuf_printf(&t->out, "%s%%v%d", i ? ", " : "", elements[i]);
+  o3_kt_line(t, " : vector<%dx%s>", w->p->vector, type_of(value));
+  if (mask >= 0) o3_kt_if(t, mask);
+  o3_kt_line(t, "llvm.store %%v%d, %%v%d {alignment = %d : i64} : vector<%dx%s>, !llvm.ptr<1>", vector,
+             pointer(w, value, value->steps, chunk),
+             w->p->vector * o3_gpu_element_info(value->element)->bytes, w->p->vector, type_of(value));
+  if (mask >= 0) o3_kt_end(t);
+}
+
+/* Of single columns the first part stores. */
+static void store_value(writer_t *w, int index) {
+  o3_kernel_text_t *t = w->t;
+  const o3_column_value_t *value = &w->p->values[index];
+  bool shared = !value->whole && w->p->parts > 1;
+  if (w->valid >= 0) o3_kt_if(t, w->valid);
+  if (shared) o3_kt_if(t, o3_kt_cmp_const(t, "eq", w->part, 0));
+  for (int c = 0; c < (value->whole ? w->p->chunks : 1); ++c)
+    store_chunk(w, value, c, w->held[index].elements + c * w->p->vector);
+  if (shared) o3_kt_end(t);
+  if (w->valid >= 0) o3_kt_end(t);
+}
+
+/* ---- Reductions ---- */
+
+static int combine(writer_t *w, const char *combiner, int a, int b) {
+  return o3_kt_value(w->t, "%s %%v%d, %%v%d : f32", combiner, a, b);
+}
+
+/* Where part |part| (a value) of the thread's columns lies. */
+static int part_pointer(writer_t *w, int part) {
+  o3_kernel_text_t *t = w->t;
+  const o3_column_plan_t *p = w->p;
+  int bytes = p->vector * WORD, base = w->reductions * p->parts * p->lanes * bytes;
+  int thread = o3_kt_op(t, "addi", o3_kt_op_const(t, "muli", part, p->lanes), w->lane);
+  return o3_kt_shared(t, w->shared,
+                      o3_kt_op_const(t, "addi", o3_kt_op_const(t, "muli", thread, bytes), base));
+}
+
+/* All parts of the columns, joined to |sums|. */
+static void join_parts(writer_t *w, const char *combiner, int *sums) {
+  o3_kernel_text_t *t = w->t;
+  const o3_column_plan_t *p = w->p;
+  o3_kt_carried_t carried[O3_COLUMN_MAX_ELEMENTS];
+  int vector = o3_kt_name(t), next[O3_COLUMN_MAX_ELEMENTS];
+  o3_strbuf_printf(&t->out, "%%v%d = vector.from_elements ", vector);
+  for (int i = 0; i < p->vector; ++i) o3_strbuf_printf(&t->out, "%s%%v%d", i ? ", " : "", sums[i]);
+  o3_kt_line(t, " : vector<%dxf32>", p->vector);
+  o3_kt_line(t, "llvm.store %%v%d, %%v%d {alignment = %d : i64} : vector<%dxf32>, !llvm.ptr<3>", vector,
+             part_pointer(w, w->part), p->vector * WORD, p->vector);
+  o3_kt_line(t, "nvvm.barrier0");
+  int none = o3_kt_value(t, "arith.constant %s : f32", o3_body_neutral(combiner));
+  for (int i = 0; i < p->vector; ++i) carried[i] = (o3_kt_carried_t){.init = none, .type = "f32"};
+  int at = o3_kt_for(t, o3_kt_i32(t, 0), o3_kt_i32(t, p->parts), o3_kt_i32(t, 1), p->vector, carried);
+  int part = o3_kt_value(t, "llvm.load %%v%d {alignment = %d : i64} : !llvm.ptr<3> -> vector<%dxf32>",
+                         part_pointer(w, at), p->vector * WORD, p->vector);
+  for (int i = 0; i < p->vector; ++i)
+    next[i] =
+        combine(w, combiner, carried[i].value,
+                o3_kt_value(t, "vector.extract %%v%d[%d] : f32 from vector<%dxf32>", part, i, p->vector));
+  o3_kt_end_for(t, p->vector, carried, next);
+  for (int i = 0; i < p->vector; ++i) sums[i] = carried[i].result;
+}
+
+/* ---- Ops ---- */
+
+static void arguments_of(writer_t *w, const o3_column_op_t *op, const held_t **held, int i, int *arguments) {
+  for (int k = 0; k < op->num_operands; ++k) {
+    const o3_column_operand_t *operand = &op->operands[k];
+    const char *type = type_of(&w->p->values[operand->value]);
+    arguments[k] =
+        held[k] ? element_of(w, operand, held[k], i) : o3_kt_value(w->t, "arith.constant 0.0 : %s", type);
+  }
+}
+
+static void reduce(writer_t *w, int index, const held_t **held, int *results) {
+  o3_kernel_text_t *t = w->t;
+  const o3_column_op_t *op = &w->p->ops[index];
+  int last = op->num_operands - 1, vector = w->p->vector, arguments[O3_COLUMN_MAX_OPERANDS];
+  int sums[O3_COLUMN_MAX_ELEMENTS],
+      none = o3_kt_value(t, "arith.constant %s : f32", o3_body_neutral(op->combiner));
+  for (int i = 0; i < vector; ++i) sums[i] = none;
+  for (int i = 0; i < w->p->chunks * vector; ++i) {
+    int *sum = &sums[i % vector], mask = w->masks[i / vector];
+    arguments_of(w, op, held, i, arguments);
+    arguments[last] = *sum;
+    int next = call(w, index, arguments);
+    *sum = mask >= 0 ? o3_kt_select(t, mask, next, *sum, "f32") : next;
+  }
+  if (w->p->parts > 1) join_parts(w, op->combiner, sums);
+  ++w->reductions;
+  for (int i = 0; i < vector; ++i) results[i] = combine(w, op->combiner, held[last]->elements[i], sums[i]);
+}
+
+static void write_op(writer_t *w, int index) {
+  const o3_column_op_t *op = &w->p->ops[index];
+  const held_t *held[O3_COLUMN_MAX_OPERANDS];
+  int arguments[O3_COLUMN_MAX_OPERANDS], results[O3_COLUMN_MAX_ELEMENTS], vector = w->p->vector;
+  int count = op->combiner ? 0 : op->whole ? w->p->chunks * vector : vector;
+  for (int k = 0; k < op->num_operands; ++k)
+    held[k] = op->operands[k].used ? get_operand(w, &op->operands[k]) : NULL;
+  if (op->combiner) reduce(w, index, held, results);
+  for (int i = 0; i < count; ++i) {
+    arguments_of(w, op, held, i, arguments);
+    results[i] = call(w, index, arguments);
+  }
+  held_t *out = &w->held[result_of(op)->value];
+  memcpy(out->elements, results, (size_t)(count ? count : vector) * sizeof(int));
+  out->made = true;
+}
+
+/* ---- The kernel ---- */
+
+static int64_t tiles_of(const o3_column_plan_t *p) {
+  return (p->sizes[INNER] / p->vector + p->lanes - 1) / p->lanes;
+}
+
+static void find_columns(writer_t *w) {
+  o3_kernel_text_t *t = w->t;
+  const o3_column_plan_t *p = w->p;
+  int64_t vectors = p->sizes[INNER] / p->vector;
+  int thread = o3_kt_thread(t), block = o3_kt_block(t);
+  w->lane = o3_kt_split(t, &thread, p->lanes);
+  w->part = thread;
+  int tile = o3_kt_split(t, &block, tiles_of(p));
+  w->outer = block;
+  int vector = o3_kt_op(t, "addi", o3_kt_op_const(t, "muli", tile, p->lanes), w->lane);
+  w->valid = vectors % p->lanes ? o3_kt_cmp_const(t, "slt", vector, vectors) : -1;
+  if (w->valid >= 0) vector = o3_kt_op_const(t, "minsi", vector, vectors - 1);
+  w->inner = o3_kt_op_const(t, "muli", vector, p->vector);
+  for (int c = 0; c < p->chunks; ++c) {
+    int at = o3_kt_op_const(t, "addi", w->part, (int64_t)c * p->parts);
+    bool ragged = (int64_t)(c + 1) * p->parts > p->sizes[ALONG];
+    w->masks[c] = ragged ? o3_kt_cmp_const(t, "slt", at, p->sizes[ALONG]) : -1;
+    w->along[c] = ragged ? o3_kt_op_const(t, "minsi", at, p->sizes[ALONG] - 1) : at;
+  }
+}
+
+static void write_module(o3_kernel_text_t *t, void *context) {
+  writer_t *w = context;
+  const o3_column_plan_t *p = w->p;
+  w->t = t;
+  w->reductions = 0;
+  memset(w->held, 0, sizeof(w->held));
+  o3_kt_begin_module(t);
+  for (int i = 0; i < p->num_ops; ++i) write_function(w, i);
+  int blocks = RESIDENT / w->kernel->block;
+  while (blocks > 1 && blocks * (w->kernel->shared_bytes + RESERVED) > w->gpu->shared_per_sm) --blocks;
+  o3_kt_begin_kernel(t, w->kernel, blocks > 1 ? blocks : 1);
+  w->shared = o3_kt_value(t, "llvm.mlir.addressof @o3_shared : !llvm.ptr<3>");
+  if (w->kernel->overlaps) o3_kt_start_next(t);
+  find_columns(w);
+  if (w->kernel->overlaps) o3_kt_wait_for_others(t);
+  for (int i = 0; i < p->num_ops; ++i) write_op(w, i);
+  for (int v = 0; v < p->num_values; ++v)
+    if (p->values[v].written && p->values[v].argument >= 0) store_value(w, v);
+  o3_kt_end_kernel(t);
+}
+
+static void set_launch(const o3_kernel_site_t *site, const o3_column_plan_t *p, o3_gpu_kernel_t *kernel) {
+  kernel->block = p->lanes * p->parts;
+  kernel->grid[0] = (int)(p->sizes[OUTER] * tiles_of(p));
+  kernel->grid[1] = kernel->grid[2] = kernel->cluster = 1;
+  kernel->overlaps = site->sm >= 90;
+  kernel->shared_bytes = p->parts > 1 ? p->num_reductions * kernel->block * p->vector * WORD : 0;
+  for (int i = 0; i < site->num_arguments; ++i) o3_gpu_kernel_add_pointer(kernel, i);
+  O3_GPU_KERNEL_NOTE(kernel, {"vector", p->vector}, {"lanes", p->lanes}, {"parts", p->parts},
+                     {"chunks", p->chunks});
+}
+
+o3_status_t o3_column_make(const o3_kernel_site_t *site, o3_gpu_kernel_t *kernel, const char **why_not) {
+  o3_column_plan_t *plan = O3_ARENA_NEW(site->arena, o3_column_plan_t);
+  writer_t *w = O3_ARENA_NEW(site->arena, writer_t);
+  char stem[64];
+  O3_TRY_ALLOC(plan);
+  O3_TRY_ALLOC(w);
+  *kernel = (o3_gpu_kernel_t){0};
+  *why_not = site->num_arguments > O3_GPU_MAX_ARGUMENTS
+                 ? "it has too many arguments"
+                 : o3_column_plan(site->arena, site->num_ops, site->ops, site, site->multiprocessors, plan);
+  if (*why_not) return NULL;
+  set_launch(site, plan, kernel);
+  *w = (writer_t){.p = plan, .kernel = kernel, .gpu = site->gpu};
+  const o3_column_op_t *last = &plan->ops[plan->num_ops - 1];
+  snprintf(stem, sizeof(stem), "o3k_%s_columns_%lldx%d__sm70", type_of(&plan->values[result_of(last)->value]),
+           (long long)plan->sizes[ALONG], plan->parts);
+  O3_TRY(o3_kt_write(kernel, stem, write_module, w));
+  return w->status;
+}
+
+const char *o3_column_refuse_ops(const o3_gpu_t *gpu, int num_ops, const MlirOperation *ops) {
+  o3_arena_t *scratch = o3_arena_create();
+  o3_column_plan_t *plan = scratch ? O3_ARENA_NEW(scratch, o3_column_plan_t) : NULL;
+  const char *why =
+      plan ? o3_column_plan(scratch, num_ops, ops, NULL, gpu->multiprocessors, plan) : "memory is out";
+  o3_arena_destroy(scratch);
+  return why;
+}

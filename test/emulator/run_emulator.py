@@ -28,6 +28,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "gpu"), os.path.join(os.path.dirname(HERE), "numeric")]
 
+import attention_models
 import emulated
 import family_network
 import faulty_hopper
@@ -44,7 +45,10 @@ TELLING = ("MatMul", "Gemm", "Conv", "ConvTranspose", "Attention", "Softmax", "L
            "ReduceSum", "ReduceL2", "ReduceLogSumExp", "ArgMax", "CumSum", "MaxPool", "AveragePool", "GlobalAveragePool",
            "Transpose", "Concat", "Slice", "Pad", "Gather", "GatherND", "ScatterND", "ScatterElements", "Resize", "TopK", "Where",
            "Einsum", "LSTM", "GRU", "Erf", "Gelu", "Cast", "Less", "And", "Not", "Trilu", "t", "s", "y0")
-KERNELS = {"ampere": 4, "turing": 4, "volta": 4, "hopper": 16}  # by themselves
+KERNELS = {"ampere": 3, "turing": 2, "volta": 2, "hopper": 8}  # by themselves
+ATTENTIONS = 1  # cases of attention_models for a card
+ATTENTION_WORK = 3e7  # multiplications of a product
+WITH_BFLOAT = ("ampere", "hopper")
 LEVEL = 2
 POINTS = 16  # in one model
 ORDERS = 4  # of blocks, warps and lanes, that a faulty kernel is tried in
@@ -155,6 +159,34 @@ def run_network(card, seed, scratch):
     return outcome
 
 
+def attentions_for(card):
+    """The numbers of attention_models' cases that are not too large to emulate, of what the card multiplies."""
+    def work_of(case):
+        sizes = [size for size in case if not isinstance(size, str)]
+        return sizes[0] * sizes[1] * sizes[-3] * sizes[-2] * sizes[-1]
+
+    cases = attention_models.all_cases()
+    return [i for i, (case, _) in enumerate(cases) if work_of(case) <= ATTENTION_WORK and (card in WITH_BFLOAT or case[-1] == "fp16")]
+
+
+def run_attention(index, card, seed, scratch):
+    """A case of attention_models.py: three runs."""
+    (case, joined), outcome, folder = attention_models.all_cases()[index], Outcome(), tempfile.mkdtemp(dir=scratch)
+    path, sm = emulated.hardware(card, 1 + seed % 4, folder)
+    model, library = os.path.join(folder, "attention.onnx"), os.path.join(folder, "attention.so")
+    options = (*attention_models.options(case, card), "--hardware", path)
+    attention_models.save(case, joined, model)
+    o3_model.compile_model(model, library, attention_models.LEVEL, options)
+    emulated.translate(model, library, attention_models.LEVEL, options)
+    error, printed = run_apart(library, sm, seed, lambda: attention_models.error_of(case, joined, library, seed))
+    if error is not None and error <= attention_models.TOLERANCES[case[-1]]:
+        outcome.passed += 1
+    else:
+        outcome.failed.append(f"FAIL {card} {attention_models.name_of(case, joined)}: error {error} {printed.strip()[:300]}")
+    shutil.rmtree(folder)
+    return outcome
+
+
 def verdict(values, ended, printed, expected):
     """What is wrong with how the kernel ended."""
     right = [values[(i + 33) % len(values)] for i in range(len(values))]
@@ -247,8 +279,8 @@ def main():
     parser.add_argument("labels", nargs="*", help="parts of the labels of the points to run")
     parser.add_argument("--all", action="store_true", help="all points")
     parser.add_argument("--target", choices=emulated.CARDS, help="the card (default: one for each model)")
-    parser.add_argument("--models", type=int, default=24, help="of the points (default: 24; with labels or --all no limit)")
-    parser.add_argument("--seconds", type=float, default=60, help="begin no model after these (default: 60; likewise)")
+    parser.add_argument("--models", type=int, default=16, help="of the points (default: 16; with labels or --all no limit)")
+    parser.add_argument("--seconds", type=float, default=120, help="begin no model after these (default: 120; likewise)")
     parser.add_argument("--jobs", type=int, default=min(4, os.cpu_count()), help="models at a time")
     options = parser.parse_args()
     seed = int(os.environ.get("O3_SEED", random.SystemRandom().randrange(2**31)))
@@ -263,6 +295,8 @@ def main():
         jobs = [] if options.labels else [(run_network, (card, seed, scratch)) for card in cards]
         jobs += [] if options.labels else [(run_faulty, (name, seed, scratch)) for name in faulty_kernels.KERNELS]
         jobs += [(run_fault, (name, seed, scratch)) for name in faulty_hopper.FAULTS if "hopper" in cards and not options.labels]
+        jobs += [] if options.labels else [(run_attention, (index, card, seed, scratch)) for card in cards
+                                           for index in (attentions_for(card) if options.all else draw.sample(attentions_for(card), ATTENTIONS))]
         jobs += [] if options.labels else [(run_kernel, (number, card, seed, scratch)) for card in cards for number in range(KERNELS[card])]
         jobs += [(run_model, (index, draw.choice(cards), draw.randint(1, 4), seed, scratch)) for index in range(len(gpu_cases.JOBS))]
         end = start + (float("inf") if whole else options.seconds)

@@ -17,6 +17,8 @@ enum { SMALL_RESULT_BYTES = 1 << 16 };
 /* What is computed at once is in memory twice. Of ops whose results would make it more than so many bytes the
  * next turn takes care; what it takes in, and made an earlier one, is freed. */
 enum { TURN_BYTES = 12 << 20 };
+/* Nor does a turn take more ops: LLVM's time for a function of so many results grows with their square. */
+enum { TURN_OPS = 128 };
 
 static int64_t value_bytes(MlirValue value) {
   MlirType type = mlirValueGetType(value);
@@ -66,7 +68,8 @@ static o3_status_t visit(MlirOperation op, void *context) {
   bool constant = o3_op_is(op, "o3.constant");
   if (!constant && !(o3_op_is_pure(op) && operands_known(self, op) && is_worth_it(op))) return NULL;
   int64_t bytes = constant ? 0 : result_bytes(op);
-  if (self->bytes && self->bytes + bytes > TURN_BYTES) return NULL;
+  bool full = self->bytes && self->bytes + bytes > TURN_BYTES;
+  if (!constant && (full || self->ops.count >= TURN_OPS)) return NULL;
   self->bytes += bytes;
   if (!o3_ptr_map_put(self->known, op.ptr, op.ptr) || (!constant && !o3_ptr_vec_push(&self->ops, op.ptr)))
     return o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");

@@ -14,6 +14,7 @@ typedef struct axis {
   MlirValue out_size;     /* size of the result, f32 */
   MlirValue start, end;   /* region of interest; null unless it is used */
   int64_t times;          /* the scale, if it is a whole number that is known; else 0 */
+  bool fits;              /* the result has |times| times the input's elements, whatever these are */
 } axis_t;
 
 typedef struct resize {
@@ -143,14 +144,14 @@ static MlirValue extrapolated(b_t b, const resize_t *r, MlirValue outside, MlirV
 }
 
 /* Upscaling by a whole number, asymmetric and with floor, is a division of whole numbers, which costs less
- * than the general way and gives the same as long as f32 holds the position. */
+ * than the general way and gives the same as long as f32 holds the position. It stays in the input; with
+ * sizes left open nothing after here would see that. */
 static MlirValue nearest_position(b_t b, const resize_t *r, const axis_t *axis, MlirValue position) {
   bool divides = axis->times && mlirValueIsNull(axis->start) && o3_str_equal(r->nearest, "floor") &&
                  o3_str_equal(r->coordinates, "asymmetric");
-  MlirValue index =
-      divides ? o3_build2(b, "arith.divui", o3_lw_index(b, axis->dim), o3_build_index(b, axis->times))
-              : to_index(b, rounded(b, r, position));
-  return clamp_index(b, index, axis->in);
+  if (!divides) return clamp_index(b, to_index(b, rounded(b, r, position)), axis->in);
+  MlirValue index = o3_build2(b, "arith.divui", o3_lw_index(b, axis->dim), o3_build_index(b, axis->times));
+  return axis->fits ? index : clamp_index(b, index, axis->in);
 }
 
 static void nearest_body(const o3_body_args_t *in) {
@@ -317,6 +318,8 @@ static void read_axes(o3_lw_t *lw, const MlirValue *operands, const o3_shape_t *
     axis->dim = (int)dims[i];
     axis->scale = extract_at(lw, operands[1], i);
     axis->times = whole_scale(lw, r->op, i);
+    MlirAffineExpr all = o3_expr_mul(in->dims[axis->dim], o3_expr_const(lw->context, axis->times));
+    axis->fits = axis->times && o3_expr_equal(out->dims[axis->dim], all);
     axis->in = o3_lw_size(lw, in->dims[axis->dim]);
     axis->in_float = to_float(b, axis->in);
     axis->out_float = mul(b, axis->scale, axis->in_float);

@@ -72,7 +72,7 @@ def draw_conv(draw, card):
     while True:
         taps = tuple(draw.choice([1, 1, 2, 3, 3, 5]) for _ in "yx")
         c = Conv((draw.choice([1, 2, 3]), draw.randint(1, 21), draw.randint(1, 21)), draw.choice(EIGHTS[:10] if eights else AROUND[1:12]),
-                 draw.choice(EIGHTS[:12] if eights else AROUND[:12]), taps, tuple(draw.choice([1, 1, 2, 3]) for _ in "yx"),
+                 draw.choice(EIGHTS[:12] if eights else AROUND[1:12]), taps, tuple(draw.choice([1, 1, 2, 3]) for _ in "yx"),
                  tuple(draw.randint(0, taps[i % 2] - 1) for i in range(4)), tuple(draw.choice([1, 1, 2]) for _ in "yx"), kind,
                  residual=draw.random() < 0.3, activation=draw.choice(["relu", "relu", "swish"]))
         places = c.positions()

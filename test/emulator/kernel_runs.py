@@ -108,12 +108,12 @@ def work(case, seed, stem, sm, queue):
 
 
 def run_case(case, card, multiprocessors, seed, scratch, change=lambda text: text):
-    """(passed, text): None for passed when the emulator does not know an instruction."""
+    """(passed, text): None for passed when no family takes it, or the emulator does not know an instruction."""
     folder = tempfile.mkdtemp(dir=scratch)
     try:
         what = compile_case(case, card, multiprocessors, folder, change)
         if what:
-            return False, what
+            return (None, "a kernel that no family takes") if "no fast kernel" in what else (False, what)
         stem, queue = os.path.join(folder, case.name), multiprocessing.get_context("fork").Queue()
         worker = multiprocessing.get_context("fork").Process(target=work, args=(case, seed, stem, CAPABILITIES[card], queue))
         worker.start()

@@ -214,11 +214,31 @@ static void weight_pointers(writer_t *w) {
 }
 
 /* Weights are read once a run and in order, but the processor's own prefetching ends with each page: of what
- * lies a page ahead one cache line, which is a block's lanes, is asked for with each turn of k. */
+ * lies %ahead one cache line, which is a block's lanes, is asked for with each turn of k. That is a page, or
+ * what the next blocks have in the same place where all of it is near: the first page of each of several
+ * short blocks would be asked for by none. */
+static void weights_ahead(writer_t *w) {
+  enum { PAGE = 4096 / sizeof(float), NEAR = 16 * PAGE };
+  o3_strbuf_printf(w->text, "%%page = arith.constant %d : index\n", PAGE);
+  if (w->tile->blocks == 1) {
+    o3_strbuf_puts(w->text, "%ahead = arith.addi %page, %c0 : index\n");
+    return;
+  }
+  o3_strbuf_printf(
+      w->text,
+      "%%group = arith.constant %d : index\n%%next_group = arith.muli %%w_next, %%group : index\n"
+      "%%near = arith.constant %d : index\n"
+      "%%is_near = arith.cmpi ule, %%next_group, %%near : index\n"
+      "%%ahead = arith.select %%is_near, %%next_group, %%page : index\n",
+      w->tile->blocks, NEAR);
+}
+
 static void prefetch_weights(writer_t *w, const char *base, int u) {
-  enum { AHEAD = 4096 / sizeof(float) };
-  int at = add_constant(w, base, (int64_t)u * w->tile->width + AHEAD);
-  o3_strbuf_printf(w->text, "memref.prefetch %%W[%%t%d], read, locality<2>, data : memref<?xf32>\n", at);
+  int at = add_constant(w, base, (int64_t)u * w->tile->width);
+  o3_strbuf_printf(w->text,
+                   "%%p%d = arith.addi %%t%d, %%ahead : index\n"
+                   "memref.prefetch %%W[%%p%d], read, locality<2>, data : memref<?xf32>\n",
+                   at, at, at);
 }
 
 static void load_weights(writer_t *w, int u) {
@@ -754,6 +774,7 @@ static void store(writer_t *w, const char *results) {
 
 static void sums(writer_t *w) {
   const o3_tile_t *tile = w->tile;
+  if (!w->tile->lanewise && !w->tile->depth) weights_ahead(w);
   y_addresses(w);
   start(w);
   if (tile->depth) {

@@ -120,3 +120,13 @@ module {
     return
   }
 }
+// Weights of the next two blocks are asked for, if they are near; those of one block a page ahead.
+// CHECK-LABEL: func.func private @o3k_f32_tile_7x32_s16_u4
+// CHECK: %[[NEXT:.*]] = arith.muli %arg4, %c2{{[a-z0-9_]*}} : index
+// CHECK: %[[NEAR:.*]] = arith.cmpi ule, %[[NEXT]], %c16384{{[a-z0-9_]*}} : index
+// CHECK: %[[AHEAD:.*]] = arith.select %[[NEAR]], %[[NEXT]], %c1024{{[a-z0-9_]*}} : index
+// CHECK: %[[AT:.*]] = arith.addi %{{.*}}, %[[AHEAD]] : index
+// CHECK: memref.prefetch %arg2[%[[AT]]], read
+// CHECK-LABEL: func.func private @o3k_f32_tile_7x16_s16_u4
+// CHECK-NOT: arith.select {{.*}} %c1024
+// CHECK: memref.prefetch %arg2

@@ -55,7 +55,7 @@ o3_status_t o3_infer_reverse(o3_infer_t *in) {
 }
 
 static o3_status_t data_size(o3_infer_t *in, MlirAffineExpr *size) {
-  *size = o3_symbols_data(in->symbols);
+  *size = o3_symbols_data(in->symbols, in->who);
   if (size->ptr) return NULL;
   return o3_status_create(O3_STATUS_OUT_OF_MEMORY, "%s: out of memory", in->who);
 }

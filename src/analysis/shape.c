@@ -69,13 +69,28 @@ static void append_binary(o3_strbuf_t *text, const o3_symbols_t *symbols, MlirAf
   if (nested) o3_strbuf_puts(text, ")");
 }
 
+/* Names that the compiler has made up tell a reader nothing: "min(N, 5)", "[a size of node 'NonZero_1']". */
+static void append_symbol(o3_strbuf_t *text, const o3_symbols_t *symbols, const o3_symbol_t *symbol) {
+  if (symbol->kind == O3_SYMBOL_INPUT) {
+    o3_strbuf_puts(text, symbol->name);
+  } else if (symbol->kind == O3_SYMBOL_DATA) {
+    o3_strbuf_printf(text, "[a size of %s]", symbol->origin);
+  } else {
+    o3_strbuf_puts(text, symbol->kind == O3_SYMBOL_MIN ? "min(" : "max(");
+    append_expr(text, symbols, symbol->a, false);
+    o3_strbuf_puts(text, ", ");
+    append_expr(text, symbols, symbol->b, false);
+    o3_strbuf_puts(text, ")");
+  }
+}
+
 static void append_expr(o3_strbuf_t *text, const o3_symbols_t *symbols, MlirAffineExpr expr, bool nested) {
   int64_t constant;
   if (o3_expr_is_const(expr, &constant)) {
     o3_strbuf_printf(text, "%lld", (long long)constant);
   } else if (mlirAffineExprIsASymbol(expr)) {
     int position = (int)mlirAffineSymbolExprGetPosition(expr);
-    o3_strbuf_puts(text, o3_symbols_at(symbols, position)->name);
+    append_symbol(text, symbols, o3_symbols_at(symbols, position));
   } else {
     append_binary(text, symbols, expr, nested);
   }

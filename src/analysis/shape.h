@@ -59,6 +59,7 @@ typedef struct o3_symbol {
   const char *name;
   o3_symbol_kind_t kind;
   MlirAffineExpr a, b; /* MIN and MAX */
+  const char *origin;  /* DATA: who gives it, "node 'NonZero_1' (NonZero)" */
 } o3_symbol_t;
 
 /* Something that must hold at run time: lhs == rhs, or lhs >= 0 when rhs is null. */
@@ -77,7 +78,8 @@ const o3_guard_t *o3_symbols_guard_at(const o3_symbols_t *symbols, int index);
 
 /* The symbol of an input's size called |name|: one for each name. NULL expression when memory is out. */
 MlirAffineExpr o3_symbols_input(o3_symbols_t *symbols, const char *name);
-MlirAffineExpr o3_symbols_data(o3_symbols_t *symbols);
+/* A size that only the run knows. Messages call it "[a size of |who|]". */
+MlirAffineExpr o3_symbols_data(o3_symbols_t *symbols, const char *who);
 /* The smaller or larger of two, folded where that is certain. */
 MlirAffineExpr o3_symbols_min(o3_symbols_t *symbols, MlirAffineExpr a, MlirAffineExpr b);
 MlirAffineExpr o3_symbols_max(o3_symbols_t *symbols, MlirAffineExpr a, MlirAffineExpr b);

@@ -54,8 +54,10 @@ static const char *fresh_name(o3_symbols_t *self) {
   return name ? name : "$";
 }
 
-MlirAffineExpr o3_symbols_data(o3_symbols_t *self) {
-  return add_symbol(self, &(o3_symbol_t){.name = fresh_name(self), .kind = O3_SYMBOL_DATA});
+MlirAffineExpr o3_symbols_data(o3_symbols_t *self, const char *who) {
+  const char *origin = o3_arena_strdup(self->arena, who);
+  if (!origin) return (MlirAffineExpr){0};
+  return add_symbol(self, &(o3_symbol_t){.name = fresh_name(self), .kind = O3_SYMBOL_DATA, .origin = origin});
 }
 
 /* Models write the largest integer for "to the end": no size comes near it. */

@@ -524,7 +524,7 @@ int o3_nz_bind_sizes(o3_nz_t *nz, MlirValue value, const char *what, MlirAffineE
   }
   for (int64_t i = 0; i < elements; ++i) {
     const o3_element_t *known = fact->elements ? &fact->elements[i] : NULL;
-    exprs[i] = known && known->kind == O3_ELEMENT_EXPR ? known->expr : o3_symbols_data(nz->symbols);
+    exprs[i] = known && known->kind == O3_ELEMENT_EXPR ? known->expr : o3_symbols_data(nz->symbols, nz->who);
     positions[i] = known && known->kind == O3_ELEMENT_EXPR ? -1 : o3_symbols_count(nz->symbols) - 1;
     if (!exprs[i].ptr) out_of_memory(nz);
   }

@@ -105,7 +105,7 @@ static void resolved_shape(const o3_nz_t *nz, MlirValue value, o3_shape_t *shape
 }
 
 static MlirAffineExpr new_symbol(o3_nz_t *nz) {
-  MlirAffineExpr symbol = o3_symbols_data(nz->symbols);
+  MlirAffineExpr symbol = o3_symbols_data(nz->symbols, nz->who);
   if (symbol.ptr) return symbol;
   o3_nz_fail(nz, o3_status_create(O3_STATUS_OUT_OF_MEMORY, "%s: out of memory", nz->who));
   return o3_expr_const(nz->context, 1);

@@ -179,7 +179,7 @@ o3_status_t o3_onnx_non_max_suppression(o3_nz_t *nz, o3_node_t *node) {
   MlirValue overlap = scalar_or(nz, node, 3, element, 0);
   MlirValue least = scalar_or(nz, node, 4, o3_nz_element(nz, scores), -INFINITY);
   o3_fact_t fact = {.element = o3_nz_i64(nz),
-                    .shape = {.rank = 2, .dims = {o3_symbols_data(nz->symbols), number(nz, 3)}}};
+                    .shape = {.rank = 2, .dims = {o3_symbols_data(nz->symbols, nz->who), number(nz, 3)}}};
   O3_TRY_ALLOC(fact.shape.dims[0].ptr);
   bool centered = o3_node_int(node, "center_point_box", 0) != 0;
   o3_nz_op_stated(nz, "o3.nms", O3_VALUES(boxes, scores, most, overlap, least),

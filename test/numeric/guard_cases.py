@@ -31,6 +31,8 @@ CONCAT = "g (float[N,A] a, float[M,B] b) => (float[N,C] y) { y = Concat <axis=1>
 CHOICE = """g (float[2,3] a, int64 which) => (float[2,3] y) <int64 three = {3}, float[4] w = {1, 2, 3, 4}>
 { c = Equal(which, three) y = If (c) <then_branch = t () => (float[2,3] p) { p = Neg(a) },
                                       else_branch = e () => (float[2,4] q) { q = Add(a, w) }> }"""
+FOUND = """g (float[N] a, float[1,M] b) => (float[1,K] y)
+{ z = NonZero(a) c = Cast <to=1> (z) y = Add(c, b) }"""
 OPTIONS = {CHOICE: ("--value", "which=3")}
 
 ROWS = [
@@ -55,6 +57,8 @@ ROWS = [
     ("sizes that divide", RESHAPE, [f32(3, 4)], None),
     ("the value that was fixed", CHOICE, [f32(2, 3), np.array(3)], None),
     ("another value than was fixed", CHOICE, [f32(2, 3), np.array(2)], r"'which'.*3"),
+    ("as many as were found", FOUND, [f32(4), f32(1, 4)], None),
+    ("more than were found", FOUND, [f32(3), f32(1, 4)], r"\[a size of node '.*' \(NonZero\)\] must equal M"),
     ("concat of other sizes", CONCAT, [f32(3, 4), f32(2, 4)], r"Concat|[NM]"),
 ]
 

@@ -1,5 +1,7 @@
 /* The fixed options and the passes, which are options, too, go to getopt as one table. The passes depend on
- * the target, which may come after them: a first look at the command line finds it. */
+ * the target, which may come after them: a first look at the command line finds it. Tables as o3c has one
+ * (base/options.h) are fixed and fill fields; here passes, pipelines and checks run in the order in which
+ * they are written. */
 #include "opt_options.h"
 
 #include <getopt.h>

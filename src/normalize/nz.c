@@ -383,18 +383,29 @@ void o3_nz_check_guards(o3_nz_t *nz) {
   }
 }
 
-/* Parameters of the model may ask for sizes below 0. */
-static bool check_sizes(o3_nz_t *nz, int count, const o3_fact_t *facts) {
-  int64_t size;
-  for (int i = 0; i < count; ++i) {
-    for (int d = 0; d < facts[i].shape.rank; ++d) {
-      if (!o3_expr_is_const(facts[i].shape.dims[d], &size) || size >= 0) continue;
-      o3_nz_fail(nz,
-                 o3_nz_invalid(nz, "dimension %d of its result would have size %lld", d, (long long)size));
-      return false;
-    }
+/* Parameters of the model may ask for sizes below 0, or for so many elements that what comes later cannot
+ * count their bytes. */
+static o3_status_t refuse_shape(o3_nz_t *nz, const o3_shape_t *shape) {
+  enum { MAX_ELEMENT_BYTES = 8, COPIES = 16 };
+  int64_t size, count = MAX_ELEMENT_BYTES * COPIES;
+  bool too_many = false, is_empty = false;
+  for (int d = 0; d < shape->rank; ++d) {
+    if (!o3_expr_is_const(shape->dims[d], &size)) continue;
+    if (size < 0)
+      return o3_nz_invalid(nz, "dimension %d of its result would have size %lld", d, (long long)size);
+    is_empty |= size == 0;
+    too_many |= size && __builtin_mul_overflow(count, size, &count);
   }
-  return true;
+  return too_many && !is_empty
+             ? o3_nz_invalid(nz, "its result would have more elements than can be addressed")
+             : NULL;
+}
+
+static bool check_sizes(o3_nz_t *nz, int count, const o3_fact_t *facts) {
+  o3_status_t status = NULL;
+  for (int i = 0; i < count && !status; ++i) status = refuse_shape(nz, &facts[i].shape);
+  if (status) o3_nz_fail(nz, status);
+  return !status;
 }
 
 static bool takes_float8(const char *name) {

@@ -194,7 +194,8 @@ def window(d, n, kernels, strides, dilations=(1,)):
     half = [(k - 1) * e // 2 for k, e in zip(kernel, dilation)]
     pads = half * 2 if r.random() < 0.7 else [r.randint(0, half[i % n]) for i in range(2 * n)]
     stride = [r.choice(strides)] * n if r.random() < 0.8 else [r.choice(strides) for _ in range(n)]
-    return dict(kernel_shape=kernel, strides=stride, dilations=dilation, pads=pads)
+    attrs = dict(kernel_shape=kernel, strides=stride, dilations=dilation)
+    return attrs | (dict(auto_pad=r.choice(["SAME_UPPER", "SAME_LOWER"])) if r.random() < 0.1 else dict(pads=pads))
 
 
 def conv_on(d, x, out, group, attrs):
@@ -258,11 +259,15 @@ def pool(d):
     n, r = len(d.shape(x)) - 2, d.random
     attrs = window(d, n, [2, 3, 3, 5], [1, 2, 2, 3])
     del attrs["dilations"]
-    attrs["pads"] = [min(p, attrs["kernel_shape"][i % n] - 1) for i, p in enumerate(attrs["pads"])]
+    if "pads" in attrs:
+        attrs["pads"] = [min(p, attrs["kernel_shape"][i % n] - 1) for i, p in enumerate(attrs["pads"])]
+        attrs["ceil_mode"] = int(r.random() < 0.3)
     if r.random() < 0.5:
         d.keep(d.emit("MaxPool", [x], **attrs))
+    elif d.net.opset >= 18 and d.net.rounded in ("f32", "f64") and r.random() < 0.2:
+        d.keep(d.emit("LpPool", [x], **attrs, p=r.choice([1, 2, 3])))
     else:
-        d.keep(d.emit("AveragePool", [x], **attrs, count_include_pad=r.randint(0, 1)))
+        d.keep(d.emit("AveragePool", [x], **attrs, count_include_pad=0 if attrs.get("ceil_mode") else r.randint(0, 1)))
 
 
 @draw(image=2)
@@ -283,17 +288,19 @@ def squeeze_excite(d):
 
 @draw(image=3)
 def resize(d):
-    x, r = d.pick(4), d.random
+    x, r = d.pick(range(3, 6)), d.random
     if d.net.kind == "f64":
         raise Unfit("places are float32")
-    mode = r.choice(["nearest", "linear"])
+    mode = r.choice(["nearest", "linear", "cubic"] if len(d.shape(x)) == 4 else ["nearest", "linear"])
     if mode == "nearest":
-        how = r.choice([("asymmetric", "floor"), ("asymmetric", "ceil"), ("half_pixel", "round_prefer_floor")])
+        how = r.choice([("asymmetric", "floor"), ("asymmetric", "ceil"), ("half_pixel", "round_prefer_floor"),
+                        ("half_pixel", "round_prefer_ceil")])
         attrs = dict(mode=mode, coordinate_transformation_mode=how[0], nearest_mode=how[1])
     else:
-        attrs = dict(mode=mode, coordinate_transformation_mode=r.choice(["half_pixel", "align_corners", "asymmetric"]))
+        how = r.choice(["half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel"])
+        attrs = dict(mode=mode, coordinate_transformation_mode=how)
     if r.random() < 0.7 or not d.known(x):
-        scales = [1, 1, r.choice([1, 2, 2, 3, 4]), r.choice([1, 2, 2, 3])]
+        scales = [1, 1, r.choice([1, 2, 2, 3, 4]), *(r.choice([1, 2, 2, 3]) for _ in d.shape(x)[3:])]
         d.keep(d.emit("Resize", [x, "", d.constant(np.array(scales, np.float32))], **attrs))
     else:
         shape = d.shape(x)
@@ -586,7 +593,9 @@ def integers(d):
     x, r = d.pick(floats=False, where=lambda v: d.net.trials[0][v][0].dtype in (np.int64, np.int32)), d.random
     dtype = d.net.trials[0][x][0].dtype
     y = d.constant(np.asarray(r.choice([1, 2, 3, 5, 7]), dtype))
-    op = r.choice(["Add", "Sub", "Mul", "Div", "Mod", "Max", "Min", "Equal", "Less"])
+    op = r.choice(["Add", "Sub", "Mul", "Div", "Mod", "Max", "Min", "Equal", "Less", "BitwiseAnd", "BitwiseOr", "BitwiseXor"])
+    if op in ("BitwiseAnd", "BitwiseOr", "BitwiseXor") and d.net.opset < 18:
+        op = "Add"
     y = d.emit(op, [x, y])
     if np.abs(d.net.trials[0][y][0].astype(np.float64)).max(initial=0) < 1e6:
         d.keep(y)
@@ -848,7 +857,7 @@ def draw_net(random, numbers, rounded=None):
     flavour = random.choice(FLAVOURS)
     kind = random.choices(["f32", "f16", "f64"], [10, 2, 1])[0]
     kinds = ("f32", rounded) if rounded else (kind, kind)
-    d = Drawing(random, numbers, kinds, random.choice([13, 17, 18, 20, 21]), random.random() < 0.35, random.random() < 0.25)
+    d = Drawing(random, numbers, kinds, random.choice([13, 17, 18, 20, 21, 23, 24]), random.random() < 0.35, random.random() < 0.25)
     start(d, flavour)
     grow(d, flavour, random.choice([1, 2, 3, 4, 6, 8, 12]))
     net = d.net

@@ -7,21 +7,27 @@ the cancellations of this very network, and needs no table of tolerances.
 
 import dataclasses
 
+import ml_dtypes
 import numpy as np
 import onnx
 from onnx import helper
 
+import net_reference_wide  # noqa: F401: adds its rules
 from net_reference import RULES
 
-NUMBERS = {"f32": 1, "u8": 2, "i8": 3, "i32": 6, "i64": 7, "bool": 9, "f16": 10, "f64": 11}
+NUMBERS = {"f32": 1, "u8": 2, "i8": 3, "i32": 6, "i64": 7, "bool": 9, "f16": 10, "f64": 11, "e4m3fn": 17, "e4m3fnuz": 18,
+           "e5m2": 19, "e5m2fnuz": 20}
 DTYPES = {"f32": np.float32, "f16": np.float16, "f64": np.float64, "u8": np.uint8, "i8": np.int8, "i32": np.int32,
-          "i64": np.int64, "bool": np.bool_}
+          "i64": np.int64, "bool": np.bool_, "e4m3fn": ml_dtypes.float8_e4m3fn, "e4m3fnuz": ml_dtypes.float8_e4m3fnuz,
+          "e5m2": ml_dtypes.float8_e5m2, "e5m2fnuz": ml_dtypes.float8_e5m2fnuz}
+FLOATS = tuple(np.dtype(DTYPES[kind]) for kind in ("f32", "f16", "f64"))
 EPSILON = {"f32": 2.0**-23, "f16": 2.0**-10, "f64": 2.0**-52, "bf16": 2.0**-7, "tf32": 2.0**-10}
 # Below it roundings are no longer in proportion.
 SMALLEST = {"f32": 2.0**-120, "f16": 2.0**-23, "f64": 2.0**-1000, "bf16": 2.0**-120, "tf32": 2.0**-120}
 ROUNDINGS = 24  # how many of them a result may be off
 LARGEST = {"f32": 1e5, "f16": 2e3, "f64": 1e9, "bf16": 1e5, "tf32": 1e5}
-IR_VERSION = 9
+OWN_DOMAIN = "com.microsoft"
+CASTS = ("ToFloat8", "FromFloat8")  # names of the two that Cast is beside conversions of wider types
 
 
 class Unfit(Exception):
@@ -50,7 +56,7 @@ def float_kind(array, kind):
 
 
 def as_double(array):
-    return array.astype(np.float64) if array.dtype.kind == "f" else array
+    return array.astype(np.float64) if array.dtype in FLOATS else array
 
 
 def spread(three):
@@ -78,9 +84,10 @@ def evaluate(node, inputs, rounded, rng):
         margin = max((bound(x).max(initial=0) for x in inputs if x and x[0].dtype == np.float64), default=0)
         if margin and rule.jumps(node.attrs, *variants[0]).min(initial=np.inf) <= margin:
             raise Unfit("near a jump")
-    if node.op == "QuantizeLinear":  # what is near the middle of two steps is rounded up in one, down in the other
-        margin = bound(inputs[0]) + EPSILON[rounded] * np.abs(inputs[0][0])
-        variants[1][0], variants[2][0] = variants[1][0] + margin, variants[2][0] - margin
+    if rule.rounds is not None:  # what is near the middle of two steps is rounded up in one, down in the other
+        three, i = inputs[rule.rounds], rule.rounds
+        margin = bound(three) + 4 * EPSILON[rounded] * np.abs(three[0])
+        variants[1][i], variants[2][i] = variants[1][i] + margin, variants[2][i] - margin
     results = [listed(rule.compute(node.attrs, *v)) for v in variants]
     if rule.terms:
         for number, terms in enumerate(rule.terms(node.attrs, results[0], *variants[0])):
@@ -146,11 +153,16 @@ class Net:
 
     def graph_attrs(self, node):
         """The bodies of branches and loops, which are named by one op each; other attributes as they are."""
-        if node.op not in ("If", "Loop"):
+        if node.op not in ("If", "Loop", "Scan"):
             return node.attrs
-        x, y, out = node.inputs[1], node.inputs[2], node.outputs[0]
+        x, y, out = node.inputs[-2], node.inputs[-1], node.outputs[0]
         value = helper.make_tensor_value_info
         number = NUMBERS[self.dtype_of(x)]
+        if node.op == "Scan":
+            v, row, w, each = (f"{out}_{key}" for key in ("v", "row", "w", "each"))
+            nodes = [helper.make_node(node.attrs["body"], [v, row], [w]), helper.make_node("Identity", [w], [each])]
+            body = helper.make_graph(nodes, "body", [value(n, number, None) for n in (v, row)], [value(n, number, None) for n in (w, each)])
+            return {"body": body, "num_scan_inputs": 1}
         if node.op == "If":
             return {f"{key}_branch": helper.make_graph([helper.make_node(node.attrs[key], [x, y], [f"{out}_{key}"])], key, [],
                                                        [value(f"{out}_{key}", number, None)]) for key in ("then", "else")}
@@ -164,12 +176,17 @@ class Net:
 
     def onnx_node(self, node, number):
         attrs = dict(self.graph_attrs(node))
-        if node.op == "Cast" and attrs["to"] in (1, 10, 11):
+        domain, _, op = node.op.rpartition(".")
+        if op in CASTS:
+            op, attrs = "Cast", {"to": attrs.get("to", NUMBERS[self.kind])}
+        elif op == "Cast" and attrs["to"] in (1, 10, 11):
             attrs["to"] = NUMBERS[self.kind]
+        elif op == "ConstantOfShape":
+            attrs["value"] = onnx.numpy_helper.from_array(np.array([attrs["value"]], DTYPES[self.kind]))
         inputs = node.inputs
         if node.op in ("If", "Loop"):
             inputs = inputs[:1] if node.op == "If" else [inputs[0], "", inputs[1]]
-        return helper.make_node(node.op, inputs, node.outputs, f"{node.op}_{number}", **attrs)
+        return helper.make_node(op, inputs, node.outputs, f"{op}_{number}", domain=domain, **attrs)
 
     def model(self):
         graph = onnx.GraphProto(name="net")
@@ -183,7 +200,8 @@ class Net:
             graph.node.append(self.onnx_node(node, number))
         for name in self.outputs:
             graph.output.append(helper.make_tensor_value_info(name, NUMBERS[self.dtype_of(name)], None))
-        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", self.opset)], ir_version=IR_VERSION)
+        domains = [helper.make_opsetid("", self.opset), helper.make_opsetid(OWN_DOMAIN, 1)]
+        return helper.make_model(graph, opset_imports=domains, ir_version=9 if self.opset < 21 else 10 if self.opset < 23 else 11)
 
     def difference(self, trial, name, got):
         """None, or how |got| is not what output |name| should be."""
@@ -192,7 +210,8 @@ class Net:
         if got.shape != want.shape or got.dtype != DTYPES[self.dtype_of(name)]:
             return f"{name} is {got.dtype}{list(got.shape)}, {self.dtype_of(name)}{list(want.shape)} was expected"
         want = want.astype(np.float64)
-        allowed = bound(three) + (EPSILON[self.rounded] * np.abs(want) if got.dtype.kind == "f" else 0)
+        allowed = bound(three) + (EPSILON[self.rounded] * np.abs(want) if got.dtype in FLOATS else 0)
+        got = got.astype(np.float64) if got.dtype.itemsize == 1 else got
         with np.errstate(invalid="ignore"):
             bad = ~((np.abs(got - want) <= allowed) | (got == want) | (np.isnan(got) & np.isnan(want)))
         if not bad.any():

@@ -1,10 +1,12 @@
 """What the ops of random networks compute, in float64 and with NumPy alone, and how far a machine may be off.
 
-A rule has three parts, all of which get the attributes and the inputs as arrays:
+A rule has three parts that are functions of the attributes and the inputs as arrays:
   compute  the results: one array or a list of them
   terms    the size of what is added up for each element of a result, which a rounding error is in proportion to;
            None where nothing is rounded (data is only moved, or chosen)
   jumps    for ops that are not continuous: how far each element is from a place where the result jumps
+and
+  rounds   for ops that round to few values: the number of the input that decides what is near the middle of two
 """
 
 import dataclasses
@@ -21,10 +23,11 @@ class Rule:
     compute: object
     terms: object = None
     jumps: object = None
+    rounds: object = None
 
 
-def rule(name, compute, terms=None, jumps=None):
-    RULES[name] = Rule(compute, terms, jumps)
+def rule(name, compute, terms=None, jumps=None, rounds=None):
+    RULES[name] = Rule(compute, terms, jumps, rounds)
 
 
 # ---- Elementwise ----
@@ -147,7 +150,7 @@ def dequantize(attrs, x, scale, zero):
     return (x.astype(np.float64) - along(attrs, x, zero)) * along(attrs, x, scale)
 
 
-rule("QuantizeLinear", quantize)
+rule("QuantizeLinear", quantize, rounds=0)
 rule("DequantizeLinear", dequantize, sizes)
 
 
@@ -287,15 +290,31 @@ def windows(x, kernel, strides, dilations, pads, fill):
     return view[tuple(keep)]
 
 
-def window_attrs(attrs, n):
-    ones = [1] * n
-    return attrs.get("strides", ones), attrs.get("dilations", ones), attrs.get("pads", [0] * 2 * n)
+def same_pads(attrs, size, kernel, stride, dilation):
+    """What auto_pad adds before and after, so that there is a window for each |stride| elements."""
+    more = max((-(-size // stride) - 1) * stride + (kernel - 1) * dilation + 1 - size, 0)
+    return (more // 2, more - more // 2) if attrs["auto_pad"] == "SAME_UPPER" else (more - more // 2, more // 2)
+
+
+def window_attrs(attrs, x, kernel):
+    n = len(kernel)
+    strides, dilations = (attrs.get(key, [1] * n) for key in ("strides", "dilations"))
+    pads = list(attrs.get("pads", [0] * 2 * n))
+    for i, size in enumerate(x.shape[x.ndim - n:]):
+        if "auto_pad" in attrs:
+            pads[i], pads[n + i] = same_pads(attrs, size, kernel[i], strides[i], dilations[i])
+        if attrs.get("ceil_mode"):  # one window more, that begins before what is added at the end
+            left = (size + pads[i] + pads[n + i] - (kernel[i] - 1) * dilations[i] - 1) % strides[i]
+            begin = size + pads[i] + pads[n + i] - (kernel[i] - 1) * dilations[i] - 1 - left + strides[i]
+            if left and begin < size + pads[i]:
+                pads[n + i] += strides[i] - left
+    return strides, dilations, pads
 
 
 def conv(attrs, x, w, b=None):
     n = x.ndim - 2
     group = attrs.get("group", 1)
-    view = windows(x, w.shape[2:], *window_attrs(attrs, n), 0.0)
+    view = windows(x, w.shape[2:], *window_attrs(attrs, x, w.shape[2:]), 0.0)
     inner = [1, *range(2 + n, 2 + 2 * n)]
     if group == x.shape[1] and w.shape[1] == 1 and w.shape[0] == group:
         y = np.einsum(view, [0, 1, *range(2, 2 + 2 * n)], w[:, 0], [1, *range(2 + n, 2 + 2 * n)], list(range(2 + n)))
@@ -308,7 +327,7 @@ def conv(attrs, x, w, b=None):
 
 def conv_transpose(attrs, x, w, b=None):
     n = x.ndim - 2
-    strides, dilations, pads = window_attrs(attrs, n)
+    strides, dilations, pads = window_attrs(attrs, x, w.shape[2:])
     group, kernel = attrs.get("group", 1), w.shape[2:]
     extra = attrs.get("output_padding", [0] * n)
     full = [(x.shape[2 + i] - 1) * strides[i] + (kernel[i] - 1) * dilations[i] + 1 + extra[i] for i in range(n)]
@@ -338,7 +357,7 @@ summed("ConvTranspose", conv_transpose)
 def pooled(x, attrs, fill):
     kernel = attrs["kernel_shape"]
     n = len(kernel)
-    return windows(x, kernel, *window_attrs(attrs, n), fill), tuple(range(x.ndim, x.ndim + n))
+    return windows(x, kernel, *window_attrs(attrs, x, kernel), fill), tuple(range(x.ndim, x.ndim + n))
 
 
 def max_pool(attrs, x):
@@ -366,7 +385,19 @@ def places(attrs, size, wanted):
         return i * size / wanted
     if mode == "align_corners":
         return i * (size - 1) / (wanted - 1) if wanted > 1 else 0 * i
+    if mode == "pytorch_half_pixel" and wanted <= 1:
+        return 0 * i
     return (i + 0.5) * size / wanted - 0.5
+
+
+CUBIC = -0.75
+
+
+def cubic_weights(at):
+    """Of the four samples around each place, from one before it on."""
+    t = np.abs(at - np.floor(at) - np.arange(-1, 3)[:, None])
+    near = (CUBIC + 2) * t**3 - (CUBIC + 3) * t**2 + 1
+    return np.where(t <= 1, near, CUBIC * (t**3 - 5 * t**2 + 8 * t - 4))
 
 
 def interpolation(attrs, size, wanted):
@@ -374,9 +405,14 @@ def interpolation(attrs, size, wanted):
     at = places(attrs, size, wanted)
     matrix = np.zeros((wanted, size))
     if attrs["mode"] == "nearest":
-        rounded = {"floor": np.floor, "ceil": np.ceil, "round_prefer_floor": lambda v: np.ceil(v - 0.5)}
+        rounded = {"floor": np.floor, "ceil": np.ceil, "round_prefer_floor": lambda v: np.ceil(v - 0.5),
+                   "round_prefer_ceil": lambda v: np.floor(v + 0.5)}
         index = rounded[attrs["nearest_mode"]](at)
         matrix[np.arange(wanted), np.clip(index, 0, size - 1).astype(int)] = 1
+        return matrix
+    if attrs["mode"] == "cubic":
+        for k, weights in enumerate(cubic_weights(at)):
+            np.add.at(matrix, (np.arange(wanted), np.clip(np.floor(at).astype(int) + k - 1, 0, size - 1)), weights)
         return matrix
     at = np.clip(at, 0, size - 1)
     low = np.floor(at).astype(int)
@@ -577,7 +613,7 @@ rule("Loop", loop, loop_terms)
 
 # ---- Products of integers ----
 
-def matmul_integer(attrs, x, y, x_zero, y_zero):
+def matmul_integer(attrs, x, y, x_zero, y_zero=0):
     return (x.astype(np.int32) - x_zero) @ (y.astype(np.int32) - y_zero)
 
 

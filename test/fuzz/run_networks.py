@@ -5,6 +5,7 @@
     run_networks.py --seconds 600        more
     run_networks.py --seed N --count 1   the one of that number again
     run_networks.py --runtime            ONNX Runtime is asked too, about each
+    run_networks.py --wide               ops that are seldom in networks, too
     run_networks.py --target hopper      code for a GPU is made, and assembled where ptxas is
     run_networks.py --target gpu         and run on this machine's card
     run_networks.py --target ampere --emulated    and run by the emulator, as a card of 1 to 4 multiprocessors
@@ -16,6 +17,7 @@ that is drawn is meant to work. O3_SEED sets where the seeds begin; else the clo
 
 import argparse
 import collections
+import importlib
 import multiprocessing
 import os
 import random
@@ -242,7 +244,7 @@ def reported(folder, seed, what, options):
     onnx.save(net.model(), stem + ".onnx")
     np.savez(stem + ".npz", **{name: item.arrays[0] for name, item in net.inputs.items()})
     lines += [node_line(net, node) for node in net.nodes]
-    again = f"test/fuzz/run_networks.py --seed {seed} --count 1" + (f" --target {options.target}" if options.target else "") + " --emulated" * options.emulated
+    again = f"test/fuzz/run_networks.py --seed {seed} --count 1" + (" --wide" if options.wide else "") + (f" --target {options.target}" if options.target else "") + " --emulated" * options.emulated
     return "\n".join([*lines, f"  kept: {stem}.onnx; again: {again}"])
 
 
@@ -253,6 +255,7 @@ def arguments():
     parser.add_argument("--count", type=int, default=10**9, help="of networks, at most")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="networks at a time")
     parser.add_argument("--runtime", action="store_true", help="compare ONNX Runtime, too")
+    parser.add_argument("--wide", action="store_true", help="draw ops that are seldom in networks, too")
     parser.add_argument("--target", help="a GPU of o3c's list")
     parser.add_argument("--emulated", action="store_true", help="run the GPU's code by the emulator")
     parser.add_argument("--limit", type=float, default=120, help="seconds that a network may take")
@@ -300,6 +303,8 @@ class Pool:
 def main():
     options = arguments()
     warnings.simplefilter("ignore")  # NumPy's, about means of nothing
+    if options.wide:
+        importlib.import_module("net_draw_wide")  # adds to what is drawn
     print(f"networks: seeds from {options.seed}", flush=True)
     pool, passed, failed, skipped = Pool(options), 0, 0, 0
     while pool.running or pool.has_more():

@@ -24,6 +24,7 @@ import shutil
 import sys
 import tempfile
 import time
+import traceback
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "gpu"), os.path.join(os.path.dirname(HERE), "numeric")]
@@ -262,7 +263,14 @@ def jobs_of(points, draw):
 
 
 def run_in_time(end, function, arguments):
-    return function(*arguments) if time.monotonic() < end else Outcome()
+    outcome = Outcome()
+    if time.monotonic() >= end:
+        return outcome
+    try:
+        return function(*arguments)
+    except Exception:  # pylint: disable=broad-except
+        outcome.failed.append(f"FAIL {function.__name__}{arguments}: {traceback.format_exc()}")
+        return outcome
 
 
 def run_until(end, jobs, workers):
@@ -280,7 +288,7 @@ def main():
     parser.add_argument("--all", action="store_true", help="all points")
     parser.add_argument("--target", choices=emulated.CARDS, help="the card (default: one for each model)")
     parser.add_argument("--models", type=int, default=16, help="of the points (default: 16; with labels or --all no limit)")
-    parser.add_argument("--seconds", type=float, default=120, help="begin no model after these (default: 120; likewise)")
+    parser.add_argument("--seconds", type=float, help="begin no model after these (default: 120; likewise)")
     parser.add_argument("--jobs", type=int, default=min(4, os.cpu_count()), help="models at a time")
     options = parser.parse_args()
     seed = int(os.environ.get("O3_SEED", random.SystemRandom().randrange(2**31)))
@@ -299,7 +307,7 @@ def main():
                                            for index in (attentions_for(card) if options.all else draw.sample(attentions_for(card), ATTENTIONS))]
         jobs += [] if options.labels else [(run_kernel, (number, card, seed, scratch)) for card in cards for number in range(KERNELS[card])]
         jobs += [(run_model, (index, draw.choice(cards), draw.randint(1, 4), seed, scratch)) for index in range(len(gpu_cases.JOBS))]
-        end = start + (float("inf") if whole else options.seconds)
+        end = start + (options.seconds or (float("inf") if whole else 120))
         outcome = run_until(end, jobs, options.jobs)
     finally:
         shutil.rmtree(scratch)

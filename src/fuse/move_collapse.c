@@ -1,6 +1,7 @@
 /* A convolution in groups, or one that puts its results between one another, has more dimensions than its
  * result. An elementwise op that alone reads the joined result is built on all dimensions; then the next one
- * can follow. */
+ * can follow. So has a product whose phases are put between one another by a copy, which is then done with
+ * what follows. */
 #include "fuse/move_collapse.h"
 
 #include "base/map.h"
@@ -8,7 +9,7 @@
 
 typedef struct mover {
   o3_arena_t *arena;
-  o3_ptr_map_t *products; /* ops that are products, or computed from one element by element */
+  o3_ptr_map_t *products; /* ops that are products, or computed or copied from one element by element */
 } mover_t;
 
 /* An elementwise op, and how many loops each of its loops becomes. */
@@ -180,11 +181,33 @@ static o3_status_t move(mover_t *self, split_t *s) {
              : o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");
 }
 
+/* What |value| is another shape or a part of. */
+static MlirValue before_views(MlirValue value) {
+  static const char *const VIEWS[] = {"tensor.expand_shape", "tensor.collapse_shape", "tensor.extract_slice"};
+  MlirOperation def = o3_value_def(value);
+  for (int i = 0; i < 3 && !mlirOperationIsNull(def); ++i) {
+    if (o3_op_is(def, VIEWS[i])) return before_views(mlirOperationGetOperand(def, 0));
+  }
+  return value;
+}
+
+/* Puts the elements of a product into another order or a narrower type, and nothing else. */
+static bool copies_product(const mover_t *self, const o3_dep_generic_t *generic) {
+  if (o3_dep_generic_kind(generic) != O3_DEP_MAP || generic->num_inputs != 1) return false;
+  MlirValue value = mlirOperationGetOperand(mlirBlockGetTerminator(generic->body), 0);
+  MlirOperation def = o3_value_def(value);
+  if (!mlirOperationIsNull(def) && o3_op_is(def, "arith.truncf")) value = mlirOperationGetOperand(def, 0);
+  return mlirValueEqual(value, mlirBlockGetArgument(generic->body, 0)) &&
+         is_product(self, before_views(mlirOperationGetOperand(generic->op, 0)));
+}
+
 static o3_status_t visit(mover_t *self, MlirOperation op) {
   split_t split;
   if (read_split(self, op, &split)) return move(self, &split);
-  if (!o3_dep_generic_read(op, &split.generic) || o3_dep_generic_kind(&split.generic) != O3_DEP_CONTRACTION)
-    return NULL;
+  if (!o3_dep_generic_read(op, &split.generic)) return NULL;
+  bool follows =
+      o3_dep_generic_kind(&split.generic) == O3_DEP_CONTRACTION || copies_product(self, &split.generic);
+  if (!follows) return NULL;
   return o3_ptr_map_put(self->products, op.ptr, op.ptr)
              ? NULL
              : o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");

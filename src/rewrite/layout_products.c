@@ -385,7 +385,8 @@ MlirValue o3_layout_conv(o3_layout_t *self, MlirOperation op) {
  * Position s * q + a of the result reads x[q - t] * w[s * t + a]: for each phase a below the stride s a
  * convolution of its own with the weights in reverse, and all phases are one with s * s times the outputs.
  * Its results go between one another: the phases of a block of outputs in the convolution itself; those of
- * few outputs are lanes of one block first.
+ * few outputs are lanes of one block first. With channels last all outputs are a block, whose phases are a
+ * copy apart.
  */
 
 typedef struct transposed {
@@ -415,22 +416,29 @@ static bool read_taps(o3_layout_t *self, transposed_t *t) {
 static bool read_transposed(o3_layout_t *self, MlirOperation op, transposed_t *t) {
   *t = (transposed_t){.conv = {.op = op, .group = o3_op_int(op, "group", 1)}};
   conv_t *conv = &t->conv;
-  if (self->last || !read_shapes(self, conv) || conv->x_shape.rank != 4 || conv->group != 1) return false;
+  if (!read_shapes(self, conv) || conv->x_shape.rank != 4 || conv->group != 1) return false;
+  if (self->last && !o3_shape_is_static(&conv->x_shape)) return false;
   read_window(conv, 2);
   for (int i = 0; i < 4; ++i) {
     if (o3_layout_size(&conv->w_shape, i) <= 0) return false;
   }
   t->inputs = o3_layout_size(&conv->w_shape, 0);
   t->outputs = o3_layout_size(&conv->w_shape, 1);
-  conv->shuffled = t->outputs * conv->strides[0] * conv->strides[1] > LANES;
+  conv->shuffled = self->last ? t->outputs >= O3_LAYOUT_LAST_UNIT
+                              : t->outputs * conv->strides[0] * conv->strides[1] > LANES;
   return read_taps(self, t);
+}
+
+/* Outputs whose phases lie one after the other. */
+static int64_t block_of(const o3_layout_t *self, const transposed_t *t) {
+  return t->conv.shuffled ? o3_layout_lanes(self, t->outputs) : 1;
 }
 
 /* C M KH KW to M a b C T T, outputs in blocks, if there are any: M/16 a b 16 C T T; the first ones are one.
  */
 static MlirValue phase_weights(o3_layout_t *self, const transposed_t *t) {
   const conv_t *conv = &t->conv;
-  int64_t block = conv->shuffled ? LANES : 1, rounded = o3_layout_round_up(t->outputs, block);
+  int64_t block = block_of(self, t), rounded = o3_layout_round_up(t->outputs, block);
   MlirValue w = o3_layout_pad(self, conv->w, 1, rounded - t->outputs, 0);
   for (int i = 0; i < 2; ++i)
     w = o3_layout_pad(self, w, 2 + i, t->taps[i] * conv->phases[i] - t->kernel[i], 0);
@@ -447,17 +455,21 @@ static MlirValue phase_weights(o3_layout_t *self, const transposed_t *t) {
   return o3_layout_reshape(self, w, &shape);
 }
 
-/* Lanes (m, a, b) read a bias for each. */
+/* Lanes (m, a, b), or with channels last (a, b, m), read a bias for each. */
 static MlirValue phase_bias(o3_layout_t *self, const transposed_t *t) {
   const conv_t *conv = &t->conv;
-  int64_t phases = conv->phases[0] * conv->phases[1];
-  if (mlirValueIsNull(conv->b) || conv->shuffled) return conv->b;
-  o3_shape_t shape = {.rank = 2,
-                      .dims = {o3_expr_const(self->context, t->outputs), o3_expr_const(self->context, 1)}};
-  MlirValue b = o3_layout_reshape(self, conv->b, &shape);
-  shape.dims[1] = o3_expr_const(self->context, phases);
+  int64_t phases = conv->phases[0] * conv->phases[1],
+          rounded = o3_layout_round_up(t->outputs, block_of(self, t));
+  if (mlirValueIsNull(conv->b) || (conv->shuffled && !self->last)) return conv->b;
+  int outputs = conv->shuffled, copies = !outputs;
+  o3_shape_t shape = {.rank = 2};
+  shape.dims[outputs] = o3_expr_const(self->context, rounded);
+  shape.dims[copies] = o3_expr_const(self->context, 1);
+  MlirValue b = o3_layout_pad(self, conv->b, 0, rounded - t->outputs, 0);
+  b = o3_layout_reshape(self, b, &shape);
+  shape.dims[copies] = o3_expr_const(self->context, phases);
   b = o3_layout_op(self, "o3.broadcast", &shape, o3_type_element(mlirValueGetType(b)), 1, &b, 0, NULL);
-  shape = (o3_shape_t){.rank = 1, .dims = {o3_expr_const(self->context, t->outputs * phases)}};
+  shape = (o3_shape_t){.rank = 1, .dims = {o3_expr_const(self->context, rounded * phases)}};
   return o3_layout_reshape(self, b, &shape);
 }
 
@@ -475,6 +487,28 @@ static MlirValue spread_lanes(o3_layout_t *self, const transposed_t *t, MlirValu
   shape.rank = 6;
   blocked = o3_layout_reshape(self, blocked, &shape);
   return o3_layout_reshape(self, o3_layout_transpose(self, blocked, (int64_t[]){0, 3, 1, 4, 2, 5}), full);
+}
+
+/* N 1 H W (a, b, m) to N 1 (H a) (W b) m. */
+static MlirValue join_phases(o3_layout_t *self, const transposed_t *t, MlirValue blocked,
+                             const o3_shape_t *full) {
+  o3_shape_t shape, joined;
+  if (!o3_layout_shape(blocked, &shape)) return blocked;
+  for (int i = 0; i < 2; ++i) shape.dims[4 + i] = o3_expr_const(self->context, t->conv.phases[i]);
+  shape.dims[6] = o3_expr_const(self->context, block_of(self, t));
+  shape.rank = 7;
+  blocked = o3_layout_reshape(self, blocked, &shape);
+  o3_layout_blocked_shape(self, full, &joined);
+  return o3_layout_reshape(self, o3_layout_transpose(self, blocked, (int64_t[]){0, 1, 2, 4, 3, 5, 6}),
+                           &joined);
+}
+
+/* With channels last: all phases of all outputs are its outputs. */
+static MlirValue build_phases(o3_layout_t *self, const transposed_t *t, const conv_t *conv, o3_shape_t part,
+                              const o3_shape_t *full) {
+  part.dims[1] = o3_expr_const(self->context, conv->outputs);
+  MlirValue y = build_last(self, *conv, &part);
+  return mlirValueIsNull(y) || !conv->shuffled ? y : join_phases(self, t, y, full);
 }
 
 MlirValue o3_layout_conv_transpose(o3_layout_t *self, MlirOperation op) {
@@ -496,7 +530,8 @@ MlirValue o3_layout_conv_transpose(o3_layout_t *self, MlirOperation op) {
     part.dims[2 + i] = o3_expr_floor_div(t.sizes[i], o3_expr_const(self->context, conv.phases[i]));
   }
   part.dims[1] = o3_expr_const(self->context, t.outputs * phases);
-  MlirValue y = build_conv(self, &conv, conv.shuffled ? &full : &part);
+  MlirValue y = self->last ? build_phases(self, &t, &conv, part, &full)
+                           : build_conv(self, &conv, conv.shuffled ? &full : &part);
   if (mlirValueIsNull(y)) return y;
   if (!conv.shuffled) y = spread_lanes(self, &t, y, &full);
   for (int i = 0; i < 2; ++i) y = o3_layout_cut(self, y, 2 + i, t.conv.pads[i], conv.y_shape.dims[2 + i]);

@@ -93,6 +93,9 @@ for outputs, kernel, stride, pads, more in [(17, 2, 2, 0, 0), (3, 2, 2, 0, 0), (
                                             (33, 4, 2, 1, 0), (7, 1, 3, 0, 0), (18, 3, 1, 1, 0)]:
     R("ConvTranspose", ["N,5,H,W", W(f"5,{outputs},{kernel},{kernel}"), W(f"{outputs}")], IMAGE, F32,
       strides=[stride] * 2, pads=[pads] * 4, output_padding=[more] * 2, _tol=32)
+R("c = ConvTranspose <strides=[2,2]> (x0, x1, x2) r = Relu(c) y0 = ConvTranspose <strides=[2,2]> (r, x3, x4)",
+  ["N,16,H,W", W("16,24,2,2"), W("24"), W("24,1,2,2"), W("1")], IMAGE, ["f32", "f16"], _tol=64)
+R("ConvTranspose", ["N,8,H,W", W("8,11,3,3"), W("11")], IMAGE, ["f16"], strides=[2, 1], pads=[1, 0, 0, 1], _tol=16)
 R("ConvTranspose", ["N,18,H,W", W("18,20,3,2"), W("20")], IMAGE, F32, strides=[2, 3], pads=[1, 0, 0, 1], _tol=32)
 R("ConvInteger", [T("N,3,H,W", "extremes", "u8"), W("4,3,3,3", "extremes", "u8"), C(5, "u8")], IMAGE[:3], ["u8"],
   pads=[1, 1, 1, 1])

@@ -263,20 +263,40 @@ static int64_t chunk_count(const o3_machine_t *machine, int64_t tiles, int64_t m
   return count < cores || count > FEW * cores ? count : divide_up(count, cores) * cores;
 }
 
+/* Of register tiles of half as many registers those that compute fewest tiles that there are not; each costs
+ * about half a pixel more. */
+static int64_t narrow_pixels(int64_t tiles) {
+  enum { MOST = 6, LEAST = 4 };
+  int64_t best = MOST;
+  for (int64_t pixels = MOST - 1; tiles > 0 && pixels >= LEAST; --pixels) {
+    int64_t cost = divide_up(tiles, pixels) * (2 * pixels + 1);
+    if (cost < divide_up(tiles, best) * (2 * best + 1)) best = pixels;
+  }
+  return best;
+}
+
 /* With 32 registers a full chunk is one register tile; one that is not full, where the number of tiles is
  * known only at run time, several small ones. */
 static void choose_chunk(const o3_machine_t *machine, int64_t tiles, o3_schedule_winograd_t *s) {
-  enum { WIDE = 28, PART = 8, NARROW = 24, NARROW_PIXELS = 6, SMALL_PIXELS = 2 };
+  enum { WIDE = 28, PART = 8, NARROW = 24, SMALL_PIXELS = 2 };
   bool wide = machine->vector_registers >= 32, half = machine->vector_bytes * 2 == LINE_BYTES;
   if (wide && tiles > 0) {
     s->chunk = divide_up(tiles, chunk_count(machine, tiles, WIDE));
     s->pixels = s->whole = s->chunk;
     return;
   }
-  s->pixels = wide ? PART : half ? NARROW_PIXELS : SMALL_PIXELS;
-  s->chunk = NARROW;
-  s->whole = wide ? NARROW : s->pixels;
+  s->pixels = wide ? PART : half ? narrow_pixels(tiles) : SMALL_PIXELS;
+  s->chunk = divide_up(NARROW, s->pixels) * s->pixels;
+  s->whole = wide ? s->chunk : s->pixels;
   if (tiles > 0 && tiles < s->chunk) s->chunk = divide_up(tiles, s->pixels) * s->pixels;
+}
+
+/* Several register tiles take the same weights in turn: as many as stay in the first-level cache beside what
+ * they are multiplied by. */
+static int64_t choose_depth(const o3_machine_t *machine, int64_t blocks, const o3_schedule_winograd_t *s) {
+  int64_t most = machine->l1_bytes / 2 / (LANES * LANES * (int64_t)sizeof(float));
+  if (s->whole == s->chunk || blocks < 1 || most < 1) return blocks < 1 ? 1 : blocks;
+  return divide_up(blocks, divide_up(blocks, most));
 }
 
 /* How many strips the threads share, if all weights stay in a core's cache and each core gets a chunk. */
@@ -301,6 +321,7 @@ o3_schedule_winograd_t o3_schedule_winograd(const o3_machine_t *machine, int64_t
   s.strips = strip_count(machine, tiles, s.chunk,
                          points * blocks * outputs * LANES * LANES * (int64_t)sizeof(float));
   s.panel = s.strips > 1 ? s.chunk : chunks * s.chunk;
+  s.depth = choose_depth(machine, blocks, &s);
   return s;
 }
 

@@ -5,7 +5,7 @@
  *         scf.parallel (tiles of the panel)        V: the transformed input of the panel, in scratch memory
  *           call @o3k_f32_winograd<m>_input(...)
  *         scf.parallel (chunks of tiles, blocks)   P: the products of a chunk and block, on the stack
- *           for points: call @o3k_f32_tile_...(...)            the register tiles of the direct convolution
+ *           for points, depth: call @o3k_f32_tile_...(...)     the register tiles of the direct convolution
  *           for tiles: call @o3k_f32_winograd<m>_output(...), what follows the convolution on its pixels
  *
  * Where all weights stay in a core's cache, and each core gets a chunk, threads share strips: each strip has
@@ -221,10 +221,30 @@ typedef struct task {
   MlirValue block;
   view_t p;
   MlirValue point;
+  MlirValue input;  /* the first block of channels that is summed */
   int pixels, used; /* of the register tiles to build: rows, and lanes of the block */
 } task_t;
 
 static int64_t num_points(const emitter_t *self) { return (int64_t)self->form->points * self->form->points; }
+
+/* A piece of the sums: those after the first one are added to P. */
+static void depth_arguments(const task_t *task, o3_builder_t *b, MlirValue *a) {
+  const plan_t *plan = &task->self->plan;
+  MlirValue blocks = o3_build_index(b, plan->blocks), lanes = o3_build_index(b, LANES);
+  a[O3_TILE_START] = o3_build_index(b, O3_TILE_ZERO);
+  a[O3_TILE_N2] = blocks;
+  a[O3_TILE_C] = lanes;
+  a[O3_TILE_C_LAST] = o3_build_index(b, plan->last_inputs);
+  if (mlirValueIsNull(task->input)) return;
+  MlirValue first = o3_build_cmpi(b, O3_CMPI_EQ, task->input, o3_build_index(b, 0));
+  MlirValue end = add(b, task->input, o3_build_index(b, plan->schedule.depth));
+  MlirValue is_last = o3_build_cmpi(b, O3_CMPI_UGE, end, blocks);
+  a[O3_TILE_START] = o3_build_select(b, first, a[O3_TILE_START], o3_build_index(b, O3_TILE_OLD));
+  a[O3_TILE_N2] = o3_build2(b, "arith.subi", least(b, end, blocks), task->input);
+  a[O3_TILE_C_LAST] = o3_build_select(b, is_last, a[O3_TILE_C_LAST], lanes);
+  a[O3_TILE_X_AT] = add(b, a[O3_TILE_X_AT], mul(b, task->input, a[O3_TILE_S2]));
+  a[O3_TILE_W_AT] = add(b, a[O3_TILE_W_AT], times(b, task->input, LANES * LANES));
+}
 
 static o3_status_t call_product(o3_builder_t *b, void *context, MlirValue from, const MlirValue *carried,
                                 MlirValue *next) {
@@ -252,21 +272,35 @@ static o3_status_t call_product(o3_builder_t *b, void *context, MlirValue from, 
   a[O3_TILE_Y_AT] = add(b, times(b, task->point, plan->schedule.chunk * LANES), times(b, from, LANES));
   a[O3_TILE_Y_STEP] = o3_build_index(b, LANES);
   a[O3_TILE_B] = self->w.flat;
-  a[O3_TILE_START] = o3_build_index(b, O3_TILE_ZERO);
-  a[O3_TILE_N2] = o3_build_index(b, plan->blocks);
   a[O3_TILE_S2] = o3_build_index(b, plan->schedule.panel * LANES);
   a[O3_TILE_N1] = a[O3_TILE_N0] = one;
-  a[O3_TILE_C] = a[O3_TILE_COLS] = o3_build_index(b, LANES);
-  a[O3_TILE_C_LAST] = o3_build_index(b, plan->last_inputs);
+  a[O3_TILE_COLS] = o3_build_index(b, LANES);
+  depth_arguments(task, b, a);
   return call_function(self, b, o3_tile_name(&tile), o3_tile_text(&tile), O3_TILE_ARGUMENTS, a);
 }
 
-static o3_status_t build_tiles(task_t *task, o3_builder_t *b, int pixels) {
-  task->pixels = pixels;
+static o3_status_t build_piece(o3_builder_t *b, void *context, MlirValue input, const MlirValue *carried,
+                               MlirValue *next) {
+  task_t *task = context;
+  (void)carried, (void)next;
+  task->input = input;
   o3_for_t loop = {.lower = o3_build_index(b, 0),
                    .upper = task->count,
-                   .step = o3_build_index(b, pixels),
+                   .step = o3_build_index(b, task->pixels),
                    .body = call_product,
+                   .context = task};
+  return o3_build_for(b, &loop, NULL);
+}
+
+static o3_status_t build_tiles(task_t *task, o3_builder_t *b, int pixels) {
+  const plan_t *plan = &task->self->plan;
+  MlirValue all = {0};
+  task->pixels = pixels;
+  if (plan->schedule.depth >= plan->blocks) return build_piece(b, task, all, NULL, NULL);
+  o3_for_t loop = {.lower = o3_build_index(b, 0),
+                   .upper = o3_build_index(b, plan->blocks),
+                   .step = o3_build_index(b, plan->schedule.depth),
+                   .body = build_piece,
                    .context = task};
   return o3_build_for(b, &loop, NULL);
 }

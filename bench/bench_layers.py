@@ -11,7 +11,8 @@ What bounds a row is told by a roofline of figures that are measured in the same
                 products, and what else is computed of the results, at the peak
     L2 ...      the kernels' operands and results, each moved once: weights at the rate of the cache that holds all
                 weights of the network, or of memory, as each is read once a run; the rest at the rate of the first
-                cache that holds it, as it was just written and is read next
+                cache that holds it, as it was just written and is read next; a cache holds half of its size, of which
+                its rate was measured, beside what others use
 
 as if a machine did both at the same time. A layer is bound by arithmetic, and has to come near the peak, where that is
 the larger.
@@ -130,7 +131,7 @@ class Roofline:
 
     def __init__(self, measured, network_bytes):
         self.peak = measured["peak_gflops"]
-        levels = [(cache["bytes"], cache["copy_gbytes"], f"L{cache['level']}") for cache in measured["caches"]]
+        levels = [(cache["bytes"] / 2, cache["copy_gbytes"], f"L{cache['level']}") for cache in measured["caches"]]
         self.levels = [*levels, (float("inf"), measured["copy_gbytes"], "memory")]
         self.network_bytes = network_bytes
 

@@ -266,8 +266,9 @@ def pool(d):
         d.keep(d.emit("MaxPool", [x], **attrs))
     elif d.net.opset >= 18 and d.net.rounded in ("f32", "f64") and r.random() < 0.2:
         d.keep(d.emit("LpPool", [x], **attrs, p=r.choice([1, 2, 3])))
-    else:
-        d.keep(d.emit("AveragePool", [x], **attrs, count_include_pad=0 if attrs.get("ceil_mode") else r.randint(0, 1)))
+    else:  # ONNX Runtime takes the pads of auto_pad for none
+        counts = 0 if attrs.get("ceil_mode") or "auto_pad" in attrs else r.randint(0, 1)
+        d.keep(d.emit("AveragePool", [x], **attrs, count_include_pad=counts))
 
 
 @draw(image=2)

@@ -77,12 +77,22 @@ def taps_inside(size, window, stride, dilation, low, outputs):
     return sum(0 <= place < size for place in places) / (outputs * window)
 
 
+def lows(attrs, x, w, y, strides, dilations):
+    """The border before each axis."""
+    kind = attrs.get("auto_pad", b"NOTSET").decode()
+    if kind == "NOTSET":
+        return attrs.get("pads", [0] * 2 * len(strides))[:len(strides)]
+    reach = [(n - 1) * stride + (k - 1) * dilation + 1 for n, k, stride, dilation in zip(y[2:], w[2:], strides, dilations)]
+    border = [max(end - size, 0) if kind.startswith("SAME") else 0 for end, size in zip(reach, x[2:])]
+    return [both // 2 if kind == "SAME_UPPER" else both - both // 2 for both in border]
+
+
 def share_inside(attrs, x, w, y):
     axes = len(x) - 2
-    pads, strides, dilations = attrs.get("pads", [0] * axes * 2), attrs.get("strides", [1] * axes), attrs.get("dilations", [1] * axes)
+    strides, dilations = attrs.get("strides", [1] * axes), attrs.get("dilations", [1] * axes)
     share = 1.0
-    for axis in range(axes if "auto_pad" not in attrs else 0):
-        share *= taps_inside(x[2 + axis], w[2 + axis], strides[axis], dilations[axis], pads[axis], y[2 + axis])
+    for axis, low in enumerate(lows(attrs, x, w, y, strides, dilations)):
+        share *= taps_inside(x[2 + axis], w[2 + axis], strides[axis], dilations[axis], low, y[2 + axis])
     return share
 
 

@@ -220,7 +220,7 @@ def layer_text(options, top, layers, rooflines):
             "threads, measured in the same run; operations are the model's, so that Winograd can pass 100 %. Of its bound: "
             "the time that the machine needs at least, over the layer's, and what that is for: arithmetic, on taps inside "
             "the image and in whole vectors of 8 results, or moving operands and results once, at the rate of a copy in that cache or in "
-            "memory (bench/bench_layers.py has the rule). What arithmetic bounds has to come near it. "
+            "memory (bench/bench_layers.py has the rule). What arithmetic bounds has to come near it or the peak. "
             f"`o3-run MODEL.so --random --profile` shows the same by kernel. {machine}.",
             bench_layers.table(layers, options.threads), bench_layers.below_bar(layers, options.threads)]
 

@@ -1,4 +1,4 @@
-"""What is measured: the networks of test/models, the same pruned, and a chain that fusion is for, with fixed shapes.
+"""What is measured: the networks of test/models, the same pruned and in halves, and a chain that fusion is for, with fixed shapes.
 
 A network is a path and feeds. Whoever runs it gets the same file, whose inputs have the feeds' shapes: an
 ahead-of-time compiler is told what it compiles for, and the others gain by it, too.
@@ -34,6 +34,8 @@ PRUNED = {"resnet50_60_16x16": ("resnet50", ["--block", "16x16", "--ratio", "0.6
           "mobilenetv2_75_8x8": ("mobilenetv2", ["--block", "8x8", "--ratio", "0.75", "--kernel", "1x1"]),
           "mobilenetv2_75_16x1": ("mobilenetv2", ["--block", "16x1", "--ratio", "0.75", "--kernel", "1x1"]),
           "bert_80_16x16": ("bert", ["--block", "16x16", "--ratio", "0.8", "--ops", "matmul,gemm"])}
+# name: the network whose numbers are float16, inputs and results, too.
+HALVES = {"resnet50_fp16": "resnet50", "mobilenetv2_fp16": "mobilenetv2"}
 DIGITS = os.path.join(ROOT, "models", "digits")
 
 
@@ -71,11 +73,15 @@ def make_chain(rows, depth, columns, in_parts):
 def names():
     """A network that wants a value of an input is left out: its twin without that input is there."""
     plain = [name for name in test_networks.NETWORKS if "--value" not in test_networks.OPTIONS.get(name, ())]
-    return [*plain, *PRUNED, "digits", *CHAINS]
+    return [*plain, *HALVES, *PRUNED, "digits", *CHAINS]
 
 
 def is_chain(name):
     return name in CHAINS
+
+
+def is_half(name):
+    return name in HALVES
 
 
 def is_sparse(name):
@@ -94,6 +100,18 @@ def prune(path, options):
         return onnx.load(pruned)
 
 
+def in_halves(model, feeds):
+    """The same with float16 where float32 was, in place; of networks that have no Cast."""
+    for tensor in model.graph.initializer:
+        if tensor.data_type == onnx.TensorProto.FLOAT:
+            numbers = onnx.numpy_helper.to_array(tensor).astype(np.float16)
+            tensor.CopyFrom(onnx.numpy_helper.from_array(numbers, tensor.name))
+    for value in [*model.graph.input, *model.graph.output]:
+        if value.type.tensor_type.elem_type == onnx.TensorProto.FLOAT:
+            value.type.tensor_type.elem_type = onnx.TensorProto.FLOAT16
+    return model, {name: feed.astype(np.float16) if feed.dtype == np.float32 else feed for name, feed in feeds.items()}
+
+
 def get(name):
     """(model, feeds) of a network, its shapes as in the file."""
     if is_chain(name):
@@ -101,6 +119,8 @@ def get(name):
     if name == "digits":
         images = np.load(os.path.join(DIGITS, "test_images.npy"))
         return onnx.load(os.path.join(DIGITS, "digits_sparse.onnx")), {"image": images[:1, None].astype(np.float32)}
+    if is_half(name):
+        return in_halves(*get(HALVES[name]))
     base, options = PRUNED.get(name, (name, None))
     path, _, feeds = test_networks.NETWORKS[base]
     return prune(path(), options) if options else onnx.load(path()), feeds

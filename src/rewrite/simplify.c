@@ -212,14 +212,17 @@ static o3_status_t take_logs(MlirModule module, o3_arena_t *arena) {
 
 /* ---- Squares ---- */
 
-/* |value| is a constant of one f32, which is 2. */
+/* |value| is a constant of one float, which is 2. */
 static bool is_two(o3_weights_t *weights, MlirValue value) {
+  enum { TWO = 0x4000 }; /* as f16 and as bf16 */
   MlirOperation def = o3_value_def(value);
-  MlirType type = mlirValueGetType(value);
-  bool fits = !mlirOperationIsNull(def) && o3_op_is(def, "o3.constant") && o3_type_count(type) == 1 &&
-              mlirTypeIsAF32(o3_type_element(type));
-  const float *data = fits ? o3_weights_data(weights, o3_op_attr(def, "value"), NULL) : NULL;
-  return data && *data == 2.0F;
+  MlirType type = mlirValueGetType(value), element = o3_type_element(type);
+  bool fits = !mlirOperationIsNull(def) && o3_op_is(def, "o3.constant") && o3_type_count(type) == 1;
+  const void *data = fits ? o3_weights_data(weights, o3_op_attr(def, "value"), NULL) : NULL;
+  if (!data) return false;
+  if (mlirTypeIsAF32(element)) return *(const float *)data == 2.0F;
+  if (mlirTypeIsAF64(element)) return *(const double *)data == 2.0;
+  return (mlirTypeIsAF16(element) || mlirTypeIsABF16(element)) && *(const uint16_t *)data == TWO;
 }
 
 /* Exporters of LayerNorm write x^2 so. No kernel of rows has powers, and their logarithm is a long way. */

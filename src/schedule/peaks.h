@@ -10,7 +10,7 @@
 enum { O3_PEAKS_CACHES = 2 };
 
 typedef struct o3_peaks_cache {
-  int64_t bytes;     /* of all caches of the level that the threads use; 0: the system does not tell */
+  int64_t bytes;     /* of all caches of the level that the threads use; 0: not measured */
   double copy_bytes; /* a second, read and written, between buffers that fill half of them */
 } o3_peaks_cache_t;
 

@@ -6,6 +6,7 @@
  */
 #include <string.h>
 
+#include "analysis/dependence.h"
 #include "target/cpu/cpu.h"
 #include "target/cpu/cpu_ir.h"
 
@@ -120,10 +121,10 @@ static bool writes_into(MlirOperation op, intptr_t operand) {
   return last && name.length > 7 && !memcmp(name.data, "linalg.", 7);
 }
 
-/* What reads no tensor but the one it writes into. */
+/* Filled with one value: what is computed, or reads what it overwrites, is not made twice. */
 static bool is_fill(MlirOperation op) {
-  return o3_op_is(op, "linalg.generic") && mlirOperationGetNumOperands(op) == 1 &&
-         mlirOperationGetNumResults(op) == 1;
+  o3_dep_generic_t generic;
+  return o3_dep_generic_read(op, &generic) && o3_dep_generic_kind(&generic) == O3_DEP_FILL;
 }
 
 /* A copy before each user but one; of fills only for those that write over them. */

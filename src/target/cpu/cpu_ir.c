@@ -340,11 +340,11 @@ static bool has_limit(MlirOperation op) {
 }
 
 static o3_status_t use_intrinsic(MlirOperation op, void *context) {
-  (void)context;
+  const bool *any_zero = context;
   for (size_t i = 0; i < sizeof(EXTREMES) / sizeof(EXTREMES[0]); ++i) {
     if (!o3_op_is(op, EXTREMES[i].op)) continue;
     o3_builder_t b = o3_builder_before(op);
-    const char *flags = has_limit(op) ? "#llvm.fastmath<nsz>" : "#llvm.fastmath<none>";
+    const char *flags = *any_zero && has_limit(op) ? "#llvm.fastmath<nsz>" : "#llvm.fastmath<none>";
     MlirValue result =
         o3_build1_attrs(&b, EXTREMES[i].intrinsic, mlirValueGetType(mlirOperationGetResult(op, 0)),
                         O3_VALUES(mlirOperationGetOperand(op, 0), mlirOperationGetOperand(op, 1)),
@@ -356,4 +356,6 @@ static o3_status_t use_intrinsic(MlirOperation op, void *context) {
   return NULL;
 }
 
-o3_status_t o3_cpu_use_intrinsics(MlirOperation root) { return o3_walk(root, use_intrinsic, NULL); }
+o3_status_t o3_cpu_use_intrinsics(MlirOperation root, bool any_zero) {
+  return o3_walk(root, use_intrinsic, &any_zero);
+}

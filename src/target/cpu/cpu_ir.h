@@ -82,11 +82,13 @@ MlirValue o3_cpu_session(MlirModule module);
  * '_'; "loop" without one. */
 void o3_cpu_kernel_name(MlirOperation op, int number, char *name, size_t size);
 
-/* Functions of the module. As many numbers, from 0 on, may be in the names of its kernels. */
+/* Functions of the module. Before cpu-share-kernels takes some away, as many numbers, from 0 on, may be in
+ * the names of its kernels. */
 int o3_cpu_count_functions(MlirModule module);
 
-/* Makes the minima and maxima of floats under |root| intrinsics. */
-o3_status_t o3_cpu_use_intrinsics(MlirOperation root) O3_MUST_USE;
+/* Makes the minima and maxima of floats under |root| intrinsics. |any_zero|: which zero is given is open
+ * where one operand is a constant. */
+o3_status_t o3_cpu_use_intrinsics(MlirOperation root, bool any_zero) O3_MUST_USE;
 
 /* Whether |op| lies inside |ancestor|, at any depth (or is it). */
 bool o3_cpu_is_inside(MlirOperation op, MlirOperation ancestor);

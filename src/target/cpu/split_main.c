@@ -1,6 +1,6 @@
 /* cpu-split-main: @main of a network of hundreds of kernels becomes a row of functions.
  *
- *     store ...; llvm.call @o3rt_parallel_for(...) ...   ->   func.call @o3k_main_<n>(%session, %arena, ...)
+ *     store ...; llvm.call @o3rt_parallel_for(...) ...   ->   func.call @o3k_main<n>(%session, %arena, ...)
  *
  * Needs: cpu-outline, cpu-outline-serial. Guarantees: pieces of @main's entry block of PIECE ops without
  * results are functions; what gives values stays: the arena, reads that decide a branch. Views and arithmetic
@@ -42,7 +42,7 @@ static bool is_remade(MlirOperation def) {
 static o3_status_t make_piece(split_t *self, MlirOperation next) {
   o3_piece_t piece;
   char name[32];
-  snprintf(name, sizeof(name), "o3k_main_%d", self->number++);
+  snprintf(name, sizeof(name), "o3k_main%d", self->number++);
   O3_TRY(o3_piece_begin(self->env->arena, is_remade, &piece));
   for (size_t i = 0; i < self->ops.count; ++i)
     O3_TRY(o3_piece_take(&piece, (MlirOperation){self->ops.items[i]}));
@@ -72,8 +72,7 @@ static int count_parts(MlirBlock entry) {
 }
 
 o3_status_t o3_cpu_split_main(o3_pass_env_t *env, MlirModule module) {
-  split_t self = {
-      .env = env, .module = module, .number = o3_cpu_count_functions(module), .ops = o3_ptr_vec(env->arena)};
+  split_t self = {.env = env, .module = module, .ops = o3_ptr_vec(env->arena)};
   o3_cpu_load_dialects(env->context);
   MlirBlock entry = o3_func_body(o3_module_func(module, "main"));
   if (count_parts(entry) < 4 * PIECE) return NULL;

@@ -273,18 +273,16 @@ static bool is_late(writer_t *w, int u, int p) {
   return true;
 }
 
-/* %xv<u>_<p>_<v> for lanes that may be outside of the row: zeros then. */
+/* %xv<u>_<p> for lanes that may be outside of the row: zeros then. */
 static void load_late_lanes(writer_t *w, int u, int p) {
   int lanes = w->tile->lanes;
   o3_strbuf_printf(w->text, "%%here%d_%d = vector.broadcast %%there%d_%d : i1 to vector<%dxi1>\n", u, p, u, p,
                    lanes);
-  for (int v = 0; v < w->vectors; ++v) {
-    int at = add_constant(w, "xk", x_offset(w, u, p) + v * lanes);
-    o3_strbuf_printf(w->text,
-                     "%%xv%d_%d_%d = vector.maskedload %%X[%%t%d], %%here%d_%d, %%zero : memref<?xf32>, "
-                     "vector<%dxi1>, vector<%dxf32> into vector<%dxf32>\n",
-                     u, p, v, at, u, p, lanes, lanes, lanes);
-  }
+  int at = add_constant(w, "xk", x_offset(w, u, p));
+  o3_strbuf_printf(w->text,
+                   "%%xv%d_%d = vector.maskedload %%X[%%t%d], %%here%d_%d, %%zero : memref<?xf32>, "
+                   "vector<%dxi1>, vector<%dxf32> into vector<%dxf32>\n",
+                   u, p, at, u, p, lanes, lanes, lanes);
 }
 
 /* %xs<u>_<p>, a number, likewise. */
@@ -301,24 +299,23 @@ static void load_number(writer_t *w, int u, int p) {
                      u, p, u, p, u, p);
 }
 
-/* %xv<u>_<p>_<v>: what is multiplied by vector v of the weights. */
+/* %xv<u>_<p>: what is multiplied by the weights; lanes of a block, whose tiles have one vector of it at a
+ * time, or a number for all. */
 static void load_pixel(writer_t *w, int u, int p) {
   int lanes = w->tile->lanes;
   if (w->tile->lanewise && is_late(w, u, p)) {
     load_late_lanes(w, u, p);
     return;
   }
-  for (int v = 0; v < w->vectors; ++v) {
-    if (w->tile->lanewise) {
-      int at = add_constant(w, "xk", x_offset(w, u, p) + v * lanes);
-      o3_strbuf_printf(w->text, "%%xv%d_%d_%d = vector.load %%X[%%t%d] : memref<?xf32>, vector<%dxf32>\n", u,
-                       p, v, at, lanes);
-    } else if (v == 0) {
-      load_number(w, u, p);
-      o3_strbuf_printf(w->text, "%%xv%d_%d = vector.broadcast %%xs%d_%d : f32 to vector<%dxf32>\n", u, p, u,
-                       p, lanes);
-    }
+  if (w->tile->lanewise) {
+    int at = add_constant(w, "xk", x_offset(w, u, p));
+    o3_strbuf_printf(w->text, "%%xv%d_%d = vector.load %%X[%%t%d] : memref<?xf32>, vector<%dxf32>\n", u, p,
+                     at, lanes);
+    return;
   }
+  load_number(w, u, p);
+  o3_strbuf_printf(w->text, "%%xv%d_%d = vector.broadcast %%xs%d_%d : f32 to vector<%dxf32>\n", u, p, u, p,
+                   lanes);
 }
 
 /* Sum |i| after as many turns as it has taken part in. */
@@ -344,7 +341,6 @@ static void multiply(writer_t *w, int u, int p) {
   for (int v = 0; v < w->vectors; ++v) {
     int i = p * w->vectors + v;
     o3_strbuf_printf(w->text, "%%s%d_%d = vector.fma %%xv%d_%d", u + 1, i, u, p);
-    if (w->tile->lanewise) o3_strbuf_printf(w->text, "_%d", v);
     o3_strbuf_printf(w->text, ", %%wv%d_%d, ", u, v);
     name_sum(w, i);
     o3_strbuf_printf(w->text, " : vector<%dxf32>\n", w->tile->lanes);

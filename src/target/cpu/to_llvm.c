@@ -81,7 +81,7 @@ o3_status_t o3_cpu_to_llvm(o3_pass_env_t *env, MlirModule module) {
       "canonicalize,cse)"));
   /* After the last canonicalization, which would undo it. */
   O3_TRY(o3_walk(mlirModuleGetOperation(module), narrow, NULL));
-  O3_TRY(o3_cpu_use_intrinsics(mlirModuleGetOperation(module)));
+  O3_TRY(o3_cpu_use_intrinsics(mlirModuleGetOperation(module), env->opt_level > 0));
   O3_TRY(o3_ir_run_pipeline(
       module,
       "builtin.module("

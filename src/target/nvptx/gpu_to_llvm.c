@@ -18,7 +18,7 @@ static o3_status_t lower_device(MlirModule device) {
       device,
       "builtin.module(convert-math-to-funcs,"
       "arith-emulate-unsupported-floats{source-types=bf16,f16 target-type=f32},canonicalize,cse)"));
-  O3_TRY(o3_cpu_use_intrinsics(mlirModuleGetOperation(device)));
+  O3_TRY(o3_cpu_use_intrinsics(mlirModuleGetOperation(device), false));
   return o3_ir_run_pipeline(
       device,
       "builtin.module("

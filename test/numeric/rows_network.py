@@ -84,6 +84,24 @@ R("""a = Shape(x0) n = Gather <axis=0> (a, x1) h = Unsqueeze(n, x2) s = Concat <
      y0 = Reshape(x0, s)""", ["N,4,H,W", C(0), C([0]), C([-1])], [(2, 3, 5), (1, 1, 1), (3, 8, 2)], F32,
   lambda x, *_: x.reshape(x.shape[0], -1))
 
+# One vector, walked in two ways by what is reduced.
+for axis, ends, ref in ((0, "s, t", lambda x, *_: softmax(x - x[:, None]).T), (1, "s, t", lambda x, *_: softmax(x[:, None] - x)),
+                        (1, "t, s", lambda x, *_: softmax(x - x[:, None]))):
+    R(f"s = Unsqueeze(x0, x1) t = Unsqueeze(x0, x2) d = Sub({ends}) y0 = Softmax <axis={axis}> (d)",
+      ["A", C([1]), C([0])], [(96,), (33,), (7,)], F32, ref, _opset=13, _tol=16)
+# Four reductions, one behind the other, across rows and along them.
+def chain_reference(x, axis):
+    x = x - x.mean(axis, keepdims=True)
+    p = np.exp(x - x.max(axis, keepdims=True))
+    p /= p.sum(axis, keepdims=True)
+    return p / p.max(axis, keepdims=True)
+
+
+for axis in (1, 2):
+    R(f"""m = ReduceMean <axes=[{axis}]> (x0) d = Sub(x0, m) p = Softmax <axis={axis}> (d) k = ReduceMax <axes=[{axis}]> (p)
+          y0 = Div(p, k)""", ["A,B,C"], [(1, 96, 64), (2, 33, 20), (3, 7, 130)], F32,
+      lambda x, axis=axis: chain_reference(x, axis), _opset=13, _tol=32)
+
 # Ops that turn out to compute nothing once they are joined with others; rows of a slice that is read backwards; a product
 # of what is filled with one value; slopes that are not one run with the rows of a product's operand, a slice.
 R("g = GreaterOrEqual(x0, x0) n = Not(g) w = Where(n, x0, x0) y0 = Softmax <axis=-1> (w)", ["A,B,D"], SEQUENCES, F32, softmax)

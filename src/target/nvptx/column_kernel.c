@@ -1,6 +1,7 @@
 /* A thread has some neighbouring columns and every |parts|th element of each, which are loaded before
- * anything is computed. What a reduction makes of a thread's elements goes through shared memory, where each
- * reduction has words of its own, so that one barrier is enough; all threads of a column join all parts in
+ * anything is computed. What a reduction makes of a thread's elements goes through shared memory, in two
+ * places in turn, so that one barrier is enough: who writes a place again has passed the barrier of the
+ * reduction between, to which everyone comes after having read it. All threads of a column join all parts in
  * the same order and go on with the same number. The bodies of the ops are functions that are called for each
  * element.
  */
@@ -111,7 +112,8 @@ static void load_chunk(writer_t *w, const o3_column_value_t *value, const int64_
                                        vector, type);
 }
 
-/* The operand's elements; those of an argument that no op has written are loaded once. */
+/* The operand's elements; those of an argument that no op has written are loaded once, and again where they
+ * are walked otherwise, in place of what was there. */
 static const held_t *get_operand(writer_t *w, const o3_column_operand_t *operand) {
   const o3_column_value_t *value = &w->p->values[operand->value];
   held_t *held = &w->held[operand->value];
@@ -163,7 +165,7 @@ static int combine(writer_t *w, const char *combiner, int a, int b) {
 static int part_pointer(writer_t *w, int part) {
   o3_kernel_text_t *t = w->t;
   const o3_column_plan_t *p = w->p;
-  int bytes = p->vector * WORD, base = w->reductions * p->parts * p->lanes * bytes;
+  int bytes = p->vector * WORD, base = w->reductions % 2 * p->parts * p->lanes * bytes;
   int thread = o3_kt_op(t, "addi", o3_kt_op_const(t, "muli", part, p->lanes), w->lane);
   return o3_kt_shared(t, w->shared,
                       o3_kt_op_const(t, "addi", o3_kt_op_const(t, "muli", thread, bytes), base));
@@ -226,11 +228,16 @@ static void reduce(writer_t *w, int index, const held_t **held, int *results) {
 
 static void write_op(writer_t *w, int index) {
   const o3_column_op_t *op = &w->p->ops[index];
+  held_t own[O3_COLUMN_MAX_OPERANDS]; /* two operands may be one buffer, walked in two ways */
   const held_t *held[O3_COLUMN_MAX_OPERANDS];
   int arguments[O3_COLUMN_MAX_OPERANDS], results[O3_COLUMN_MAX_ELEMENTS], vector = w->p->vector;
   int count = op->combiner ? 0 : op->whole ? w->p->chunks * vector : vector;
-  for (int k = 0; k < op->num_operands; ++k)
-    held[k] = op->operands[k].used ? get_operand(w, &op->operands[k]) : NULL;
+  for (int k = 0; k < op->num_operands; ++k) {
+    held[k] = NULL;
+    if (!op->operands[k].used) continue;
+    own[k] = *get_operand(w, &op->operands[k]);
+    held[k] = &own[k];
+  }
   if (op->combiner) reduce(w, index, held, results);
   for (int i = 0; i < count; ++i) {
     arguments_of(w, op, held, i, arguments);
@@ -289,12 +296,17 @@ static void write_module(o3_kernel_text_t *t, void *context) {
   o3_kt_end_kernel(t);
 }
 
+static int shared_bytes(const o3_column_plan_t *p) {
+  int places = p->num_reductions < 2 ? p->num_reductions : 2;
+  return p->parts > 1 ? places * p->lanes * p->parts * p->vector * WORD : 0;
+}
+
 static void set_launch(const o3_kernel_site_t *site, const o3_column_plan_t *p, o3_gpu_kernel_t *kernel) {
   kernel->block = p->lanes * p->parts;
   kernel->grid[0] = (int)(p->sizes[OUTER] * tiles_of(p));
   kernel->grid[1] = kernel->grid[2] = kernel->cluster = 1;
   kernel->overlaps = site->sm >= 90;
-  kernel->shared_bytes = p->parts > 1 ? p->num_reductions * kernel->block * p->vector * WORD : 0;
+  kernel->shared_bytes = shared_bytes(p);
   for (int i = 0; i < site->num_arguments; ++i) o3_gpu_kernel_add_pointer(kernel, i);
   O3_GPU_KERNEL_NOTE(kernel, {"vector", p->vector}, {"lanes", p->lanes}, {"parts", p->parts},
                      {"chunks", p->chunks});
@@ -325,6 +337,8 @@ const char *o3_column_refuse_ops(const o3_gpu_t *gpu, int num_ops, const MlirOpe
   o3_column_plan_t *plan = scratch ? O3_ARENA_NEW(scratch, o3_column_plan_t) : NULL;
   const char *why =
       plan ? o3_column_plan(scratch, num_ops, ops, NULL, gpu->multiprocessors, plan) : "memory is out";
+  if (!why && shared_bytes(plan) > gpu->shared_per_block)
+    why = "a block of it takes more shared memory than the card gives";
   o3_arena_destroy(scratch);
   return why;
 }

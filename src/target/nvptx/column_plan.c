@@ -1,7 +1,7 @@
 /* The first reduction tells which loops are reduced; neighbours among the loops before it, of it and behind
  * it must be one loop to every operand. A value that an op has written must be read as it was written, for
  * then a thread has the element in a register. On tensors each result is a value of its own, and what a sum
- * starts at is not looked at. */
+ * starts at is not looked at: on buffers an op of its own writes it. */
 #include "target/nvptx/column_plan.h"
 
 #include <string.h>
@@ -16,7 +16,6 @@ enum { OUTER = O3_COLUMN_OUTER, ALONG = O3_COLUMN_ALONG, INNER = O3_COLUMN_INNER
 enum { VECTOR = 4, WARP = 32, MAX_THREADS = 1024, LINE = 64, FULL = 512, LEAST_CHUNKS = 2 };
 
 typedef struct reader {
-  o3_arena_t *arena;
   const o3_kernel_site_t *site; /* NULL: tensors */
   o3_column_plan_t *p;
   int rank, ends[AXES]; /* loops of each axis end there */
@@ -115,10 +114,6 @@ static const char *read_steps(const reader_t *r, const o3_column_op_t *op, const
   return steps[INNER] == 0 || steps[INNER] == 1 ? NULL : "an operand is not contiguous across columns";
 }
 
-bool o3_column_varies(const o3_column_plan_t *p, const o3_column_operand_t *operand, o3_column_axis_t axis) {
-  return p->sizes[axis] > 1 && operand->steps[axis];
-}
-
 static const char *read_operand(reader_t *r, o3_column_op_t *op, int index) {
   o3_column_operand_t *operand = &op->operands[index];
   const o3_nest_operand_t *from = &op->nest->operands[index];
@@ -207,7 +202,7 @@ static bool gives_elements(const o3_column_plan_t *p) {
 
 const char *o3_column_plan(o3_arena_t *arena, int num_ops, const MlirOperation *ops,
                            const o3_kernel_site_t *site, int multiprocessors, o3_column_plan_t *plan) {
-  reader_t r = {.arena = arena, .site = site, .p = plan};
+  reader_t r = {.site = site, .p = plan};
   *plan = (o3_column_plan_t){.num_ops = num_ops};
   if (num_ops > O3_COLUMN_MAX_OPS) return "it has too many ops";
   for (int i = 0; i < num_ops; ++i) {
@@ -217,6 +212,7 @@ const char *o3_column_plan(o3_arena_t *arena, int num_ops, const MlirOperation *
   }
   const char *why = read_shape(&r);
   for (int i = 0; i < num_ops && !why; ++i) why = read_op(&r, &plan->ops[i]);
+  if (!why && !site && num_ops + plan->num_reductions > O3_COLUMN_MAX_OPS) why = "it has too many ops";
   if (!why && !gives_elements(plan)) why = "its result has one element a column";
   return why ? why : share_columns(plan, multiprocessors);
 }

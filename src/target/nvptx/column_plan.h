@@ -48,13 +48,9 @@ typedef struct o3_column_plan {
   int chunks;       /* elements of each of a thread's columns */
 } o3_column_plan_t;
 
-/* Fills |plan| from |ops|, on buffers or on tensors; |arguments|: the kernel's, none for tensors. Gives why
+/* Fills |plan| from |ops|, on buffers or on tensors; |site|: the kernel's, NULL for tensors. Gives why
  * they are no columns that registers can hold, or NULL. */
 const char *o3_column_plan(o3_arena_t *arena, int num_ops, const MlirOperation *ops,
                            const o3_kernel_site_t *site, int multiprocessors, o3_column_plan_t *plan);
-
-/* Whether the operand has an element for each place along an axis. */
-bool o3_column_varies(const o3_column_plan_t *plan, const o3_column_operand_t *operand,
-                      o3_column_axis_t axis);
 
 #endif

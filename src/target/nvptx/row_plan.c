@@ -1,6 +1,7 @@
 /* Rows are the same for all ops: an op either walks all dimensions of the kernel, the last of them being the
  * row, or the ones before. A buffer that an op has written must be read as it was written, for then a thread
- * has the element in a register. */
+ * has the element in a register; one that none has written must be read in one way, for its elements are
+ * loaded once. */
 #include "target/nvptx/row_plan.h"
 
 #include <string.h>
@@ -117,6 +118,14 @@ static bool is_integer(const o3_nest_operand_t *operand) {
   return mlirTypeIsAInteger(type) && (o3_type_bits(type) == 64 || o3_type_bits(type) == 32);
 }
 
+/* Loops that turn once do not tell two walks apart. */
+static bool walks_alike(const o3_row_plan_t *p, const int64_t *a, const int64_t *b) {
+  for (int d = 0; d < p->rank; ++d) {
+    if (p->sizes[d] != 1 && a[d] != b[d]) return false;
+  }
+  return true;
+}
+
 static const char *read_operand(const o3_kernel_site_t *site, o3_row_plan_t *p, o3_row_op_t *op, int index) {
   o3_row_operand_t *operand = &op->operands[index];
   const o3_nest_operand_t *from = &op->nest->operands[index];
@@ -127,10 +136,13 @@ static const char *read_operand(const o3_kernel_site_t *site, o3_row_plan_t *p, 
   o3_row_value_t *value = &p->values[operand->value];
   operand->used = o3_nest_reads(op->nest, index);
   if (!operand->used) return NULL;
+  bool first = !value->written && !value->read;
   value->read |= !value->written;
-  if (!value->written) return value->argument < 0 ? "it reads what nothing wrote" : NULL;
-  bool same = memcmp(value->steps, operand->steps, sizeof(value->steps)) == 0;
-  return same ? NULL : "an op reads a value in another order than it was written";
+  if (!value->written && value->argument < 0) return "it reads what nothing wrote";
+  if (first) memcpy(value->steps, operand->steps, sizeof(value->steps));
+  return walks_alike(p, value->steps, operand->steps)
+             ? NULL
+             : "an op reads a value in another order than it was written, or read before";
 }
 
 /* Each element once, and for an argument in the order in which rows are stored. */

@@ -26,6 +26,12 @@ static const o3_gpu_t GPUS[] = {
 };
 enum { NUM_GPUS = sizeof(GPUS) / sizeof(GPUS[0]) };
 
+int o3_gpu_resident_blocks(const o3_gpu_t *gpu, int threads, int block, int64_t shared_bytes) {
+  int64_t blocks = threads / block, room = gpu->shared_per_sm / (shared_bytes + O3_GPU_RESERVED_SHARED);
+  if (blocks > room) blocks = room;
+  return blocks > 1 ? (int)blocks : 1;
+}
+
 const o3_gpu_t *o3_gpu_at(int index) { return index >= 0 && index < NUM_GPUS ? &GPUS[index] : NULL; }
 
 const o3_gpu_t *o3_gpu_find(const char *name) {

@@ -37,8 +37,14 @@ enum {
   O3_GPU_MAX_BLOCK_THREADS = 1024,
   O3_GPU_WARP = 32,
   /* Bytes of shared memory that every block may have without being asked for by the launch. */
-  O3_GPU_PLAIN_SHARED = 48 << 10
+  O3_GPU_PLAIN_SHARED = 48 << 10,
+  /* Bytes of a multiprocessor's shared memory that the card takes for each block, besides the block's own. */
+  O3_GPU_RESERVED_SHARED = 1 << 10
 };
+
+/* Blocks of |block| threads and |shared_bytes| that a multiprocessor is to have at once: together |threads|
+ * threads, or what its shared memory has room for; at least 1. */
+int o3_gpu_resident_blocks(const o3_gpu_t *gpu, int threads, int block, int64_t shared_bytes);
 
 /* The row of compute capability |sm|, or of the closest one below it of the same generation; NULL when there
  * is none. */

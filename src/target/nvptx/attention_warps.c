@@ -20,9 +20,9 @@ enum { NUM_CHOICES = sizeof(CHOICES) / sizeof(CHOICES[0]) };
 
 /* A multiprocessor's room for |resident| blocks of threads. */
 static bool fits(const o3_gpu_attention_t *a, const o3_attention_warps_t *p, const o3_gpu_t *gpu) {
-  enum { RESERVED = 1 << 10 };
   int64_t bytes = o3_gpu_attention_mma_shared_bytes(a, p, gpu);
-  return bytes <= gpu->shared_per_block && p->resident * (bytes + RESERVED) <= gpu->shared_per_sm;
+  return bytes <= gpu->shared_per_block &&
+         p->resident * (bytes + O3_GPU_RESERVED_SHARED) <= gpu->shared_per_sm;
 }
 
 static int larger(int a, int b) { return a > b ? a : b; }

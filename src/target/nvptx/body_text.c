@@ -409,6 +409,29 @@ o3_status_t o3_body_write(o3_kernel_text_t *t, const o3_nest_t *nest, const int 
 
 /* ---- Reductions ---- */
 
+void o3_body_begin_function(o3_kernel_text_t *t, const o3_body_function_t *f, int *arguments) {
+  o3_strbuf_printf(&t->out, "llvm.func internal @%s_op%d(", f->kernel, f->number);
+  for (int i = 0; i < f->count; ++i) {
+    arguments[i] = o3_kt_name(t);
+    o3_strbuf_printf(&t->out, "%s%%v%d: %s", i ? ", " : "", arguments[i], f->types[i]);
+  }
+  o3_kt_line(t, ") -> %s attributes {always_inline} {", f->result);
+}
+
+void o3_body_end_function(o3_kernel_text_t *t, const o3_body_function_t *f, int result) {
+  o3_kt_line(t, "llvm.return %%v%d : %s\n}", result, f->result);
+}
+
+int o3_body_call_function(o3_kernel_text_t *t, const o3_body_function_t *f, const int *arguments) {
+  int result = o3_kt_name(t);
+  o3_strbuf_printf(&t->out, "%%v%d = llvm.call @%s_op%d(", result, f->kernel, f->number);
+  for (int i = 0; i < f->count; ++i) o3_strbuf_printf(&t->out, "%s%%v%d", i ? ", " : "", arguments[i]);
+  o3_strbuf_puts(&t->out, ") : (");
+  for (int i = 0; i < f->count; ++i) o3_strbuf_printf(&t->out, "%s%s", i ? ", " : "", f->types[i]);
+  o3_kt_line(t, ") -> %s", f->result);
+  return result;
+}
+
 typedef struct combiner {
   const char *op, *neutral;
 } combiner_t;

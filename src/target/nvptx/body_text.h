@@ -32,6 +32,20 @@ const char *o3_body_refuse(const o3_nest_t *nest, bool half, const o3_body_bound
 o3_status_t o3_body_write(o3_kernel_text_t *t, const o3_nest_t *nest, const int *arguments,
                           const o3_body_bound_t *bound, const int *given, int *result) O3_MUST_USE;
 
+/* A function of one body, for the module of a kernel; it is put in the place of each call. */
+typedef struct o3_body_function {
+  const char *kernel; /* name */
+  int number;         /* of the kernel's functions */
+  int count;          /* parameters */
+  const char *const *types;
+  const char *result; /* its type */
+} o3_body_function_t;
+
+/* Opens the function, gives its |arguments|; closes it, which returns |result|; calls it. */
+void o3_body_begin_function(o3_kernel_text_t *t, const o3_body_function_t *function, int *arguments);
+void o3_body_end_function(o3_kernel_text_t *t, const o3_body_function_t *function, int result);
+int o3_body_call_function(o3_kernel_text_t *t, const o3_body_function_t *function, const int *arguments);
+
 /* The combining op of a reduction's body ("arith.addf" ...): the body is op(the result so far, what does not
  * depend on it). NULL when it has another form. Static. */
 const char *o3_body_combiner(const o3_nest_t *nest);

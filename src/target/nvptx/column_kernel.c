@@ -16,9 +16,8 @@
 #include "target/nvptx/column_plan.h"
 #include "target/nvptx/kernel_text.h"
 
-/* So many threads hide the time that memory takes, and leave 64 registers to each. A block takes RESERVED
- * bytes of shared memory for the card. */
-enum { RESIDENT = 1024, WORD = 4, RESERVED = 1024 };
+/* So many threads hide the time that memory takes, and leave 64 registers to each. */
+enum { RESIDENT = 1024, WORD = 4 };
 enum { OUTER = O3_COLUMN_OUTER, ALONG = O3_COLUMN_ALONG, INNER = O3_COLUMN_INNER };
 
 /* Elements of a buffer in registers, as they were loaded or written. */
@@ -53,34 +52,27 @@ static const o3_column_operand_t *result_of(const o3_column_op_t *op) {
 
 /* ---- Bodies ---- */
 
-static void write_function(writer_t *w, int index) {
-  o3_kernel_text_t *t = w->t;
+static o3_body_function_t function_of(const writer_t *w, int index,
+                                      const char *types[O3_COLUMN_MAX_OPERANDS]) {
   const o3_column_op_t *op = &w->p->ops[index];
+  for (int i = 0; i < op->num_operands; ++i) types[i] = type_of(&w->p->values[op->operands[i].value]);
+  return (o3_body_function_t){w->kernel->name, index, op->num_operands, types,
+                              type_of(&w->p->values[result_of(op)->value])};
+}
+
+static void write_function(writer_t *w, int index) {
+  const char *types[O3_COLUMN_MAX_OPERANDS];
+  const o3_body_function_t function = function_of(w, index, types);
   int arguments[O3_COLUMN_MAX_OPERANDS], result = 0;
-  const char *out = type_of(&w->p->values[result_of(op)->value]);
-  o3_strbuf_printf(&t->out, "llvm.func internal @%s_op%d(", w->kernel->name, index);
-  for (int i = 0; i < op->num_operands; ++i) {
-    arguments[i] = o3_kt_name(t);
-    o3_strbuf_printf(&t->out, "%s%%v%d: %s", i ? ", " : "", arguments[i],
-                     type_of(&w->p->values[op->operands[i].value]));
-  }
-  o3_kt_line(t, ") -> %s attributes {always_inline} {", out);
-  if (!w->status) w->status = o3_body_write(t, op->nest, arguments, NULL, NULL, &result);
-  o3_kt_line(t, "llvm.return %%v%d : %s\n}", result, out);
+  o3_body_begin_function(w->t, &function, arguments);
+  if (!w->status) w->status = o3_body_write(w->t, w->p->ops[index].nest, arguments, NULL, NULL, &result);
+  o3_body_end_function(w->t, &function, result);
 }
 
 static int call(writer_t *w, int index, const int *arguments) {
-  o3_kernel_text_t *t = w->t;
-  const o3_column_op_t *op = &w->p->ops[index];
-  int result = o3_kt_name(t);
-  o3_strbuf_printf(&t->out, "%%v%d = llvm.call @%s_op%d(", result, w->kernel->name, index);
-  for (int i = 0; i < op->num_operands; ++i)
-    o3_strbuf_printf(&t->out, "%s%%v%d", i ? ", " : "", arguments[i]);
-  o3_strbuf_puts(&t->out, ") : (");
-  for (int i = 0; i < op->num_operands; ++i)
-    o3_strbuf_printf(&t->out, "%s%s", i ? ", " : "", type_of(&w->p->values[op->operands[i].value]));
-  o3_kt_line(t, ") -> %s", type_of(&w->p->values[result_of(op)->value]));
-  return result;
+  const char *types[O3_COLUMN_MAX_OPERANDS];
+  const o3_body_function_t function = function_of(w, index, types);
+  return o3_body_call_function(w->t, &function, arguments);
 }
 
 /* ---- Memory ---- */
@@ -283,9 +275,8 @@ static void write_module(o3_kernel_text_t *t, void *context) {
   memset(w->held, 0, sizeof(w->held));
   o3_kt_begin_module(t);
   for (int i = 0; i < p->num_ops; ++i) write_function(w, i);
-  int blocks = RESIDENT / w->kernel->block;
-  while (blocks > 1 && blocks * (w->kernel->shared_bytes + RESERVED) > w->gpu->shared_per_sm) --blocks;
-  o3_kt_begin_kernel(t, w->kernel, blocks > 1 ? blocks : 1);
+  o3_kt_begin_kernel(t, w->kernel,
+                     o3_gpu_resident_blocks(w->gpu, RESIDENT, w->kernel->block, w->kernel->shared_bytes));
   w->shared = o3_kt_value(t, "llvm.mlir.addressof @o3_shared : !llvm.ptr<3>");
   if (w->kernel->overlaps) o3_kt_start_next(t);
   find_columns(w);

@@ -197,13 +197,13 @@ static void write_thread(writer_t *w) {
  * few threads. Many are to fit on a multiprocessor, so that some compute while others wait; large windows
  * would spill what 512 threads leave them. */
 static int blocks_of(const writer_t *w) {
-  enum { MANY = 512, MOST = 3 * 224, SOME = 384, SMALL = 50 };
+  enum { MANY = 512, SOME = 384, SMALL = 50 };
   const o3_gemm_window_t *win = w->win;
-  int block = w->kernel->block, blocks = (MANY + block - 1) / block;
+  int block = w->kernel->block;
   int64_t bytes = win->taps[X] * win->taps[Y] * o3_gpu_element_info(w->g->element)->bytes;
   if (count_threads(w->g, w->run) < (int64_t)MANY * w->multiprocessors) return 1;
   if (bytes > SMALL) return SOME / block;
-  return blocks * block <= MOST ? blocks : MANY / block;
+  return (MANY + block - 1) / block;
 }
 
 static void write_module(o3_kernel_text_t *t, void *context) {

@@ -25,20 +25,6 @@ typedef struct writer {
 
 /* ---- Reading ---- */
 
-/* The buffer that the body loads from; null when it loads from several. */
-static MlirValue loaded_buffer(MlirOperation generic) {
-  MlirBlock body = mlirRegionGetFirstBlock(mlirOperationGetRegion(generic, 0));
-  MlirValue found = {0};
-  MlirOperation op = mlirBlockGetFirstOperation(body);
-  for (; !mlirOperationIsNull(op); op = mlirOperationGetNextInBlock(op)) {
-    if (!o3_op_is(op, "memref.load")) continue;
-    MlirValue buffer = mlirOperationGetOperand(op, 0);
-    if (!mlirValueIsNull(found) && !mlirValueEqual(found, buffer)) return (MlirValue){0};
-    found = buffer;
-  }
-  return found;
-}
-
 static const char *read_window(MlirOperation op, image_t *image) {
   int64_t w[8];
   if (o3_op_ints(op, "o3.window", w, 8) != 8) return "its window is not known";
@@ -71,7 +57,7 @@ static const char *read_site(const o3_kernel_site_t *site, image_t *image) {
   *image = (image_t){0};
   if (site->num_ops != 1) return "it is no single op";
   if (!o3_str_equal(o3_op_string(op, "o3.kernel"), "pack_last")) return "it is no conversion of images";
-  MlirValue x = loaded_buffer(op), y = mlirOperationGetOperand(op, 0);
+  MlirValue x = o3_kernel_site_loaded(op), y = mlirOperationGetOperand(op, 0);
   if (mlirOperationGetNumOperands(op) != 1 || mlirValueIsNull(x)) return "it reads several buffers";
   image->x = o3_kernel_site_argument(site, x);
   image->y = o3_kernel_site_argument(site, y);

@@ -27,3 +27,16 @@ bool o3_kernel_site_element(MlirValue buffer, o3_gpu_element_t *element) {
   *element = f16 ? O3_GPU_F16 : bf16 ? O3_GPU_BF16 : O3_GPU_F32;
   return f16 || bf16 || mlirTypeIsAF32(type);
 }
+
+MlirValue o3_kernel_site_loaded(MlirOperation generic) {
+  MlirBlock body = mlirRegionGetFirstBlock(mlirOperationGetRegion(generic, 0));
+  MlirValue found = {0};
+  MlirOperation op = mlirBlockGetFirstOperation(body);
+  for (; !mlirOperationIsNull(op); op = mlirOperationGetNextInBlock(op)) {
+    if (!o3_op_is(op, "memref.load")) continue;
+    MlirValue buffer = mlirOperationGetOperand(op, 0);
+    if (!mlirValueIsNull(found) && !mlirValueEqual(found, buffer)) return (MlirValue){0};
+    found = buffer;
+  }
+  return found;
+}

@@ -37,6 +37,9 @@ int o3_kernel_site_argument(const o3_kernel_site_t *site, MlirValue buffer);
 /* Whether that argument is one of the constants; false for a negative number. */
 bool o3_kernel_site_is_constant(const o3_kernel_site_t *site, int argument);
 
+/* The buffer that the body of |generic| loads from; null when it loads from several, or none. */
+MlirValue o3_kernel_site_loaded(MlirOperation generic);
+
 /* False when it is none of the types of kernels. */
 bool o3_kernel_site_element(MlirValue buffer, o3_gpu_element_t *element);
 

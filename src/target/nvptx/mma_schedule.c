@@ -5,6 +5,8 @@
 
 #include <math.h>
 
+#include "schedule/gpu.h"
+
 enum { WARP = 32, REGISTERS = 64 << 10, LINE = 128, MAX_BLOCKS = 8, BANKS_BYTES = 128 };
 
 typedef struct shape {
@@ -51,12 +53,13 @@ static double rate_of(const o3_gemm_t *g, const o3_mma_card_t *card) {
 /* As many stages as there are steps and shared memory; blocks that fit side by side. */
 static void set_stages(const o3_gemm_t *g, const o3_mma_unit_t *u, const o3_mma_card_t *card,
                        o3_mma_schedule_t *s) {
-  enum { STAGES = 4, RESERVED = 1 << 10 };
+  enum { STAGES = 4 };
   int64_t steps = ceil_div(g->k, s->line_bytes / o3_gpu_element_info(g->element)->bytes);
   s->stages = o3_mma_is_async(g, card->sm) ? STAGES : 2;
   while (s->stages > 2 && (o3_mma_shared_bytes(g, u, s) > card->shared_bytes || s->stages > steps + 1))
     --s->stages;
-  int fits = (card->shared_bytes + RESERVED) / (o3_mma_shared_bytes(g, u, s) + RESERVED);
+  int fits =
+      (card->shared_bytes + O3_GPU_RESERVED_SHARED) / (o3_mma_shared_bytes(g, u, s) + O3_GPU_RESERVED_SHARED);
   s->blocks = least(least(fits, REGISTERS / (threads_of(s) * registers_of(g, u, card, s))), MAX_BLOCKS);
   if (s->blocks < 1) s->blocks = 1;
 }

@@ -10,14 +10,14 @@
 
 #include "target/nvptx/kernel_text.h"
 #include "target/nvptx/window_tile.h"
+#include "target/ref/lower_image.h"
 
-enum { VECTOR_BYTES = 16, MAX_TAPS = 25, MAX_RUN = 8, MAX_VECTORS = 256, FULL = 256, THREADS = 256 };
+enum { VECTOR_BYTES = 16, MAX_RUN = 8, MAX_VECTORS = 256, FULL = 256, THREADS = 256 };
 enum { X, Y };
-typedef enum kind { MAXIMA, MEANS, SUMS } kind_t;
 
 typedef struct pool {
   bool last; /* channels */
-  kind_t kind;
+  o3_pool_kind_t kind;
   o3_gpu_element_t element;
   int64_t planes, channels; /* planes: images, or channels of all images; channels: 1 where they come first */
   int64_t sizes[2], outputs[2];
@@ -41,25 +41,11 @@ static const char *type_of(o3_gpu_element_t element) { return o3_gpu_element_inf
 
 /* ---- Reading ---- */
 
-/* The buffer that the body loads from; null when it loads from several. */
-static MlirValue loaded_buffer(MlirOperation generic) {
-  MlirBlock body = mlirRegionGetFirstBlock(mlirOperationGetRegion(generic, 0));
-  MlirValue found = {0};
-  MlirOperation op = mlirBlockGetFirstOperation(body);
-  for (; !mlirOperationIsNull(op); op = mlirOperationGetNextInBlock(op)) {
-    if (!o3_op_is(op, "memref.load")) continue;
-    MlirValue buffer = mlirOperationGetOperand(op, 0);
-    if (!mlirValueIsNull(found) && !mlirValueEqual(found, buffer)) return (MlirValue){0};
-    found = buffer;
-  }
-  return found;
-}
-
 static const char *read_window(MlirOperation op, pool_t *pool) {
   int64_t w[8], p[5];
   if (o3_op_ints(op, "o3.window", w, 8) != 8 || o3_op_ints(op, "o3.pool", p, 5) != 5)
     return "its window is not known";
-  pool->kind = (kind_t)p[0];
+  pool->kind = (o3_pool_kind_t)p[0];
   for (int i = 0; i < 2; ++i) {
     pool->taps[!i] = w[i];
     pool->steps[!i] = w[2 + i];
@@ -68,7 +54,7 @@ static const char *read_window(MlirOperation op, pool_t *pool) {
     pool->first[!i] = p[1 + i];
     pool->end[!i] = p[3 + i];
   }
-  return pool->taps[X] * pool->taps[Y] <= MAX_TAPS ? NULL : "its window is large";
+  return pool->taps[X] * pool->taps[Y] <= O3_POOL_MAX_TAPS ? NULL : "its window is large";
 }
 
 static const char *read_shapes(MlirType x, MlirType y, pool_t *pool) {
@@ -132,7 +118,7 @@ static const char *read_site(const o3_kernel_site_t *site, pool_t *pool) {
   MlirOperation op = site->ops[0];
   *pool = (pool_t){0};
   if (site->num_ops != 1 || !o3_str_equal(o3_op_string(op, "o3.kernel"), "pool")) return "it is no pool";
-  MlirValue x = loaded_buffer(op), y = mlirOperationGetOperand(op, 0);
+  MlirValue x = o3_kernel_site_loaded(op), y = mlirOperationGetOperand(op, 0);
   o3_gpu_element_t to;
   if (mlirOperationGetNumOperands(op) != 1 || mlirValueIsNull(x)) return "it reads several buffers";
   pool->x = o3_kernel_site_argument(site, x);
@@ -148,12 +134,12 @@ static const char *read_site(const o3_kernel_site_t *site, pool_t *pool) {
 
 /* ---- Loading ---- */
 
-/* From the run's first window on: the first vector that is read, and the vector of a position. */
 static int64_t floor_div(int64_t a, int64_t b) { return a >= 0 ? a / b : -((b - 1 - a) / b); }
 
 /* Positions of x that a vector covers. */
 static int64_t positions_of(const pool_t *p) { return p->last ? 1 : p->vector; }
 
+/* From the run's first window on: the first vector that is read. */
 static int64_t first_vector(const pool_t *p) { return floor_div(-p->lows[X], positions_of(p)); }
 
 static int count_vectors(const pool_t *p) {
@@ -190,7 +176,7 @@ static int row_start(writer_t *w, int64_t k, int *inside) {
 }
 
 static const char *neutral(const pool_t *p) {
-  if (p->kind != MAXIMA) return "0.0";
+  if (p->kind != O3_POOL_MAXIMA) return "0.0";
   return p->element == O3_GPU_F32 ? "0xFF800000" : p->element == O3_GPU_F16 ? "0xFC00" : "0xFF80";
 }
 
@@ -223,7 +209,7 @@ static int load(writer_t *w, int row, int row_inside, int index) {
 }
 
 static int join(writer_t *w, int a, int b, const char *type) {
-  const char *op = w->p->kind == MAXIMA ? "maximumf" : "addf";
+  const char *op = w->p->kind == O3_POOL_MAXIMA ? "maximumf" : "addf";
   return a < 0 ? b : o3_kt_value(w->t, "arith.%s %%v%d, %%v%d : %s", op, a, b, type);
 }
 
@@ -310,7 +296,7 @@ static int output(writer_t *w, const int *columns, int r) {
   const char *wide = p->last ? w->wide : w->wide_scalar, *narrow = p->last ? w->vector : w->scalar;
   int value = -1;
   for (int64_t k = 0; k < p->taps[X]; ++k) value = join(w, value, below(w, columns, r, k), wide);
-  if (p->kind == MEANS) value = divide(w, value, count_of(w, r), wide);
+  if (p->kind == O3_POOL_MEANS) value = divide(w, value, count_of(w, r), wide);
   if (!strcmp(wide, narrow)) return value;
   return o3_kt_value(w->t, "arith.truncf %%v%d : %s to %s", value, wide, narrow);
 }
@@ -417,7 +403,7 @@ o3_status_t o3_pool_make(const o3_kernel_site_t *site, o3_gpu_kernel_t *kernel, 
   if (*why_not) return NULL;
   set_launch(&pool, site->sm, kernel);
   writer_t w = {.p = &pool, .kernel = kernel};
-  const char *wide = pool.kind == MAXIMA ? type_of(pool.element) : "f32";
+  const char *wide = pool.kind == O3_POOL_MAXIMA ? type_of(pool.element) : "f32";
   snprintf(w.scalar, sizeof(w.scalar), "%s", type_of(pool.element));
   snprintf(w.wide_scalar, sizeof(w.wide_scalar), "%s", wide);
   snprintf(w.vector, sizeof(w.vector), "vector<%dx%s>", pool.vector, w.scalar);

@@ -40,28 +40,25 @@ static const char *type_of(const o3_row_value_t *value) { return o3_gpu_element_
 /* Those of a body's function: its operands, then what it reads of tables. */
 enum { MAX_PARAMETERS = O3_ROW_MAX_OPERANDS + O3_ROW_MAX_GATHERS };
 
-static int parameter_types(const writer_t *w, const o3_row_op_t *op, const char *types[MAX_PARAMETERS]) {
+static o3_body_function_t function_of(const writer_t *w, int index, const char *types[MAX_PARAMETERS]) {
+  const o3_row_op_t *op = &w->p->ops[index];
   int count = 0;
   for (int i = 0; i < op->num_operands; ++i) {
     int value = op->operands[i].value;
     types[count++] = value == O3_ROW_INDEX ? "i64" : type_of(&w->p->values[value]);
   }
   for (int i = 0; i < op->gathers.count; ++i) types[count++] = type_of(&w->p->values[op->tables[i]]);
-  return count;
+  return (o3_body_function_t){w->kernel->name, index, count, types,
+                              type_of(&w->p->values[op->operands[op->num_operands - 1].value])};
 }
 
 static void write_function(writer_t *w, int index) {
   o3_kernel_text_t *t = w->t;
   const o3_row_op_t *op = &w->p->ops[index];
-  const o3_row_value_t *out = &w->p->values[op->operands[op->num_operands - 1].value];
   const char *types[MAX_PARAMETERS];
-  int arguments[MAX_PARAMETERS], given[O3_BODY_MAX_BOUND], result = 0, count = parameter_types(w, op, types);
-  o3_strbuf_printf(&t->out, "llvm.func internal @%s_op%d(", w->kernel->name, index);
-  for (int i = 0; i < count; ++i) {
-    arguments[i] = o3_kt_name(t);
-    o3_strbuf_printf(&t->out, "%s%%v%d: %s", i ? ", " : "", arguments[i], types[i]);
-  }
-  o3_kt_line(t, ") -> %s attributes {always_inline} {", type_of(out));
+  const o3_body_function_t function = function_of(w, index, types);
+  int arguments[MAX_PARAMETERS], given[O3_BODY_MAX_BOUND], result = 0;
+  o3_body_begin_function(t, &function, arguments);
   for (int i = 0; i < op->num_operands; ++i) /* ops that compute no index see an integer as it is */
     if (op->operands[i].value == O3_ROW_INDEX &&
         o3_type_bits(o3_type_element(mlirValueGetType(op->nest->operands[i].value))) == 32)
@@ -69,20 +66,13 @@ static void write_function(writer_t *w, int index) {
   for (int i = 0, load = 0; i < op->gathers.bound.count; ++i)
     given[i] = op->gathers.bound.given[i] ? arguments[op->num_operands + load++] : -1;
   if (!w->status) w->status = o3_body_write(t, op->nest, arguments, &op->gathers.bound, given, &result);
-  o3_kt_line(t, "llvm.return %%v%d : %s\n}", result, type_of(out));
+  o3_body_end_function(t, &function, result);
 }
 
 static int call(writer_t *w, int index, const int *arguments) {
-  o3_kernel_text_t *t = w->t;
-  const o3_row_op_t *op = &w->p->ops[index];
   const char *types[MAX_PARAMETERS];
-  int result = o3_kt_name(t), count = parameter_types(w, op, types);
-  o3_strbuf_printf(&t->out, "%%v%d = llvm.call @%s_op%d(", result, w->kernel->name, index);
-  for (int i = 0; i < count; ++i) o3_strbuf_printf(&t->out, "%s%%v%d", i ? ", " : "", arguments[i]);
-  o3_strbuf_puts(&t->out, ") : (");
-  for (int i = 0; i < count; ++i) o3_strbuf_printf(&t->out, "%s%s", i ? ", " : "", types[i]);
-  o3_kt_line(t, ") -> %s", type_of(&w->p->values[op->operands[op->num_operands - 1].value]));
-  return result;
+  const o3_body_function_t function = function_of(w, index, types);
+  return o3_body_call_function(w->t, &function, arguments);
 }
 
 /* ---- Memory ---- */
@@ -415,16 +405,6 @@ static void write_kernel(writer_t *w, o3_arena_t *arena) {
   if (w->p->stage_bytes) o3_row_stage_store(&stage);
 }
 
-/* How many blocks a multiprocessor is to have at once: as many as its threads are good for, if their shared
- * memory has room, of which the card takes RESERVED bytes a block. */
-static int resident_blocks(const writer_t *w) {
-  enum { RESERVED = 1 << 10 };
-  int64_t blocks = (w->p->threads <= WARP ? WARP_THREADS : BLOCK_THREADS) / w->kernel->block;
-  int64_t room = w->site->gpu->shared_per_sm / (w->kernel->shared_bytes + RESERVED);
-  if (blocks > room) blocks = room;
-  return blocks > 1 ? (int)blocks : 1;
-}
-
 static void write_module(o3_kernel_text_t *t, void *context) {
   writer_t *w = context;
   o3_arena_t *arena = o3_arena_create();
@@ -432,7 +412,10 @@ static void write_module(o3_kernel_text_t *t, void *context) {
   t->out.failed |= !arena;
   o3_kt_begin_module(t);
   for (int i = 0; i < w->p->num_ops; ++i) write_function(w, i);
-  o3_kt_begin_kernel(t, w->kernel, resident_blocks(w));
+  o3_kt_begin_kernel(
+      t, w->kernel,
+      o3_gpu_resident_blocks(w->site->gpu, w->p->threads <= WARP ? WARP_THREADS : BLOCK_THREADS,
+                             w->kernel->block, w->kernel->shared_bytes));
   if (arena) write_kernel(w, arena);
   o3_kt_end_kernel(t);
   o3_arena_destroy(arena);

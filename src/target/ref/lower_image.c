@@ -7,12 +7,11 @@
 #include "base/check.h"
 #include "target/ref/window.h"
 
-enum { MAX_TAPS = 25, MEANS = 1, SUMS = 2 };
-
 typedef struct image {
   MlirOperation op;
   MlirValue x, outside; /* what is there outside of x */
-  int rank, kind;       /* kind: of a pool */
+  int rank;
+  o3_pool_kind_t kind; /* of a pool */
   int64_t channels, taps[2], steps[2], dilations[2], lows[2];
   int64_t first[2], end[2]; /* positions that a mean is over */
   MlirValue sizes[2];
@@ -92,7 +91,7 @@ static void mean_body(const o3_body_args_t *in) {
   MlirValue sum = o3_lw_scalar(b, wide, 0);
   for (int64_t tap = 0; tap < pool->taps[0] * pool->taps[1]; ++tap)
     sum = o3_build2(b, "arith.addf", sum, o3_lw_convert(b, load_tap(b, pool, tap), element, wide));
-  if (pool->kind == MEANS) {
+  if (pool->kind == O3_POOL_MEANS) {
     MlirValue count =
         o3_build1(b, "arith.index_cast", mlirIntegerTypeGet(b->context, 64), O3_VALUES(count_taps(b, pool)));
     sum = o3_build2(b, "arith.divf", sum, o3_build1(b, "arith.sitofp", wide, O3_VALUES(count)));
@@ -117,7 +116,7 @@ static MlirValue generate(o3_lw_t *lw, const image_t *image, const char *kernel,
 }
 
 static MlirValue generate_pool(o3_lw_t *lw, const image_t *pool) {
-  MlirValue y = generate(lw, pool, "pool", pool->kind ? mean_body : max_body);
+  MlirValue y = generate(lw, pool, "pool", pool->kind == O3_POOL_MAXIMA ? max_body : mean_body);
   const int64_t what[5] = {pool->kind, pool->first[0], pool->first[1], pool->end[0], pool->end[1]};
   o3_op_attr_set(o3_value_def(y), "o3.pool", o3_attr_ints(lw->context, 5, what));
   return y;
@@ -179,7 +178,7 @@ static bool suits(o3_lw_t *lw, MlirOperation op) {
     if (!o3_expr_is_const(to.dims[r], &size) || size < 1) return false;
     if (r == 2 || r == 3) outputs *= size;
   }
-  return (window.rank == 2 || window.rank == 3) && window.kernel[0] * window.kernel[1] <= MAX_TAPS &&
+  return (window.rank == 2 || window.rank == 3) && window.kernel[0] * window.kernel[1] <= O3_POOL_MAX_TAPS &&
          outputs > 1;
 }
 
@@ -191,7 +190,7 @@ bool o3_lw_pool_in_place(o3_lw_t *lw, MlirOperation op, MlirValue x, MlirValue *
   image_t pool = read_image(lw, op, x, max ? -INFINITY : 0);
   o3_lw_window_read(op, &window);
   o3_lw_operand_shape(lw, op, 0, &from);
-  pool.kind = max ? 0 : o3_op_bool(op, "sum", false) ? SUMS : MEANS;
+  pool.kind = max ? O3_POOL_MAXIMA : o3_op_bool(op, "sum", false) ? O3_POOL_SUMS : O3_POOL_MEANS;
   for (int i = 0; i < 2; ++i) {
     bool known = o3_expr_is_const(from.dims[2 + i], &pool.end[i]);
     O3_ASSERT(known, "its sizes are constant");

@@ -380,7 +380,7 @@ static bool suits_at_once(o3_lw_t *lw, const resize_t *r, const o3_shape_t *in, 
     if (!known || !mlirValueIsNull(r->axes[i].start) || from < 1 || from > MOST_SIZE || to > MOST_SIZE)
       return false;
   }
-  return to / MOST_TIMES <= from;
+  return to <= MOST_TIMES * from;
 }
 
 static void interpolate(o3_lw_t *lw, resize_t *r, o3_shape_t shape, const o3_shape_t *out,

@@ -11,7 +11,6 @@ the relative error in the Frobenius norm, results are full of NaN before. The la
 import argparse
 import ctypes
 import json
-import multiprocessing
 import os
 import random
 import shutil
@@ -31,9 +30,6 @@ import float64_torch
 import kernel_cases
 import kernel_draws
 import o3_model
-
-CAPABILITIES = {"hopper": 90, "ampere": 80, "turing": 75, "volta": 70}
-RUN_SECONDS = 120
 
 
 def types():
@@ -97,14 +93,12 @@ def relative_error(case, seed, stem):
     return float(error) if error == error else float("inf")
 
 
-def work(case, seed, stem, sm, queue):
-    emulated.enter(stem, sm, seed)
-    with open(f"{stem}.printed", "w", encoding="utf-8") as file:
-        os.dup2(file.fileno(), 2)
+def error_or_why(case, seed, stem):
+    """(the error, ""), or (None, what the driver said)."""
     try:
-        queue.put((relative_error(case, seed, stem), ""))
+        return relative_error(case, seed, stem), ""
     except RuntimeError as error:
-        queue.put((None, str(error)))
+        return None, str(error)
 
 
 def run_case(case, card, multiprocessors, seed, scratch, change=lambda text: text):
@@ -114,22 +108,11 @@ def run_case(case, card, multiprocessors, seed, scratch, change=lambda text: tex
         what = compile_case(case, card, multiprocessors, folder, change)
         if what:
             return (None, "a kernel that no family takes") if "no fast kernel" in what else (False, what)
-        stem, queue = os.path.join(folder, case.name), multiprocessing.get_context("fork").Queue()
-        worker = multiprocessing.get_context("fork").Process(target=work, args=(case, seed, stem, CAPABILITIES[card], queue))
-        worker.start()
-        error, what, end = None, "no answer: it crashed, or took too long", time.monotonic() + RUN_SECONDS
-        while time.monotonic() < end and (worker.is_alive() or not queue.empty()):
-            try:
-                error, what = queue.get(timeout=0.1)
-                break
-            except Exception:  # pylint: disable=broad-except
-                continue
-        worker.kill()
-        worker.join()
-        with open(f"{stem}.printed", encoding="utf-8", errors="replace") as file:
-            printed = file.read().strip()
-        if printed.endswith("is not known"):
-            return None, printed.split(": ", 2)[-1]
+        stem, sm = os.path.join(folder, case.name), emulated.figures(card)["sm"]
+        found, printed = emulated.run_apart(stem, sm, seed, lambda: error_or_why(case, seed, stem))
+        if emulated.unknown(printed):
+            return None, emulated.unknown(printed)
+        error, what = found or (None, "no answer:")
         with open(f"{stem}.json", encoding="utf-8") as file:
             launch = json.load(file)
         how = f"{launch['kernel']} grid {launch['grid'][0]} cluster {launch['cluster']}"
@@ -149,7 +132,7 @@ def case_of(number, card, seed):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", help="with --table: parts of names")
-    parser.add_argument("--target", choices=CAPABILITIES, default="hopper")
+    parser.add_argument("--target", choices=emulated.CARDS, default="hopper")
     parser.add_argument("--table", action="store_true", help="the cases of kernel_cases.py instead of drawn ones")
     parser.add_argument("--count", type=int, default=20)
     parser.add_argument("--first", type=int, default=0, help="the number of the first one")

@@ -20,7 +20,6 @@ import itertools
 import multiprocessing
 import os
 import pickle
-import queue as queue_module
 import random
 import re
 import shutil
@@ -30,6 +29,8 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "numeric")]
+
+import apart
 
 LEVELS = (0, 2)
 RUNS = 3  # as written, recorded, replayed
@@ -160,28 +161,19 @@ def run_library(path, results):
 
 
 def run_apart(path, results):
-    """In a process of its own, since compiled code may crash; a crash fails the library's points."""
-    queue = multiprocessing.Queue()
-    worker = multiprocessing.Process(target=work, args=(path, queue))
-    worker.start()
-    found = None
-    while found is None and (worker.is_alive() or not queue.empty()):
-        try:
-            found = queue.get(timeout=0.2)
-        except queue_module.Empty:
-            continue
-    worker.join()
-    if found is None:
+    """A crash fails the library's points."""
+    found, how = apart.call(library_results, path)
+    if how:
         with open(path, "rb") as file:
             level, cases = pickle.load(file)
-        found = {(level, label): f"crash: exit status {worker.exitcode}" for label, *_ in cases}
+        found = {(level, label): how for label, *_ in cases}
     results.update(found)
 
 
-def work(path, queue):
+def library_results(path):
     found = {}
     run_library(path, found)
-    queue.put(found)
+    return found
 
 
 def run(folder):

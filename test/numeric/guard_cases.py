@@ -4,13 +4,13 @@ A row: a label, ONNX text of the graph, the arrays that are given, and a pattern
 Each runs in a process of its own: a model that crashes is a failure of its row.
 """
 
-import multiprocessing
 import os
 import re
 
 import numpy as np
 import onnx
 
+import apart
 import o3_model
 
 LEVELS = (0, 1)
@@ -84,24 +84,6 @@ def outcome(path, level, options, arrays, pattern, library):
     return f"no error came, one like /{pattern}/ was expected" if pattern is not None else None
 
 
-def work(sender, *rest):
-    sender.send(outcome(*rest))
-
-
-def run_apart(*rest):
-    receiver, sender = multiprocessing.Pipe(duplex=False)
-    process = multiprocessing.Process(target=work, args=(sender, *rest))
-    process.start()
-    sender.close()
-    try:
-        return receiver.recv()
-    except EOFError:
-        process.join()
-        return f"the process ended with {process.exitcode}"
-    finally:
-        process.join()
-
-
 def run(scratch, labels):
     """{(label, level): None or what is wrong} for the rows whose labels hold one of |labels|."""
     results = {}
@@ -113,5 +95,6 @@ def run(scratch, labels):
         onnx.save(model_of(text), path)
         for level in LEVELS:
             library = os.path.join(scratch, f"guard{number}-O{level}.so")
-            results[label, level] = run_apart(path, level, OPTIONS.get(text, ()), arrays, pattern, library)
+            what, how = apart.call(outcome, path, level, OPTIONS.get(text, ()), arrays, pattern, library)
+            results[label, level] = how or what
     return results

@@ -7,7 +7,7 @@
 
 enum { NOT_A_NUMBER = 0xff };
 
-void emu_copy_begin(emu_thread_t *thread, void *to, const void *from, uint32_t bytes, uint32_t given) {
+static void begin(emu_thread_t *thread, void *to, const void *from, uint32_t bytes, uint32_t given) {
   if ((uintptr_t)to % bytes || (given && (uintptr_t)from % bytes))
     emu_fail("cp.async of %u bytes from %p to %p: not aligned", bytes, from, to);
   if (given > bytes) emu_fail("cp.async of %u bytes of %u", given, bytes);
@@ -23,9 +23,8 @@ void emu_copy_begin(emu_thread_t *thread, void *to, const void *from, uint32_t b
       (emu_copy_t){.to = to, .from = from, .bytes = bytes, .given = given, .group = thread->group};
 }
 
-void emu_copy_commit(emu_thread_t *thread) { ++thread->group; }
-
-void emu_copy_wait(emu_thread_t *thread, uint32_t left) {
+// Until at most |left| groups are on their way.
+static void wait_for(emu_thread_t *thread, uint32_t left) {
   size_t done = 0;
   for (; done < thread->num_copies; ++done) {
     const emu_copy_t *copy = &thread->copies[done];
@@ -42,15 +41,15 @@ void emu_copy_async(emu_thread_t *thread, const emu_word_t *operands, emu_word_t
   char *end;
   uint32_t bytes = (uint32_t)strtoul(strstr(thread->site->name, ".global.") + strlen(".global."), &end, 10);
   (void)results;
-  emu_copy_begin(thread, operands[0].pointer, operands[1].pointer, bytes, *end ? operands[2].u32 : bytes);
+  begin(thread, operands[0].pointer, operands[1].pointer, bytes, *end ? operands[2].u32 : bytes);
 }
 
 void emu_copy_group(emu_thread_t *thread, const emu_word_t *operands, emu_word_t *results) {
   (void)operands, (void)results;
-  emu_copy_commit(thread);
+  ++thread->group;
 }
 
 void emu_copy_await(emu_thread_t *thread, const emu_word_t *operands, emu_word_t *results) {
   (void)results;
-  emu_copy_wait(thread, operands[0].u32);
+  wait_for(thread, operands[0].u32);
 }

@@ -1,7 +1,6 @@
 // Memory that tells what is wrong with its users: it is NaNs at first, and ends at pages without access. The
 // start has to be aligned, so up to a last page there may be bytes that belong to nobody: they have a
 // pattern.
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

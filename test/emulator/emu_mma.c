@@ -3,49 +3,26 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "emu_element.h"
 #include "emu_ops.h"
 #include "hopper_ops.h"
-
-// ---- Numbers ----
-
-typedef float element_fn_t(uint32_t word, int part);
-
-static float half_of(uint32_t word, int part) {
-  _Float16 value;
-  uint16_t bits = (uint16_t)(word >> 16 * part);
-  memcpy(&value, &bits, sizeof value);
-  return (float)value;
-}
-
-static float bfloat_of(uint32_t word, int part) {
-  emu_word_t value = {.u32 = word >> 16 * part << 16};
-  return value.f32;
-}
-
-// The card ignores the bits that TF32 does not have.
-static float tf32_of(uint32_t word, int part) {
-  emu_word_t value = {.u32 = word & ~UINT32_C(0x1fff)};
-  (void)part;
-  return value.f32;
-}
-
-typedef struct element {
-  const char *name;
-  element_fn_t *read;
-  int parts;  // in a word
-} element_t;
-
-static const element_t *element_named(const char *instruction) {
-  static const element_t kElements[] = {
-      {".bf16.", bfloat_of, 2}, {".f16.", half_of, 2}, {".tf32.", tf32_of, 1}};
-  for (size_t i = 0; i < sizeof kElements / sizeof kElements[0]; ++i)
-    if (strstr(instruction, kElements[i].name)) return &kElements[i];
-  emu_fail("%s is not known", instruction);
-}
 
 // ---- m16n8k* ----
 
 enum { ROWS = 16, COLUMNS = 8, MAX_DEPTH = 16, SUMS = 4 };
+
+// That of "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32".
+static emu_element_t element_of(const char *instruction) {
+  static const char kBefore[] = ".col.f32.";
+  const char *type = strstr(instruction, kBefore) + strlen(kBefore);
+  emu_element_t element = emu_element_named(type, (int)strcspn(type, "."));
+  if (element == EMU_ELEMENTS || emu_element_bytes(element) < 2) emu_fail("%s is not known", instruction);
+  return element;
+}
+
+static float element_at(emu_element_t element, const emu_word_t *word, int part) {
+  return emu_element_value(element, (const uint8_t *)word + part * emu_element_bytes(element));
+}
 
 // Register |i| of lane |lane| has |parts| elements of A from this row and column on; of B likewise, with the
 // column of B as row.
@@ -57,20 +34,20 @@ static void place_a(int lane, int i, int parts, int *row, int *column) {
 void emu_mma_16(emu_warp_t *warp, uint32_t lanes) {
   emu_check_whole(warp, lanes);
   const char *name = warp->threads[0].site->name;
-  const element_t *element = element_named(name);
-  int depth = atoi(strstr(name, "n8k") + strlen("n8k")), parts = element->parts;
+  emu_element_t element = element_of(name);
+  int depth = atoi(strstr(name, "n8k") + strlen("n8k")), parts = 4 / emu_element_bytes(element);
   int a_words = ROWS * depth / EMU_WARP / parts, b_words = COLUMNS * depth / EMU_WARP / parts;
   float a[ROWS][MAX_DEPTH], b[COLUMNS][MAX_DEPTH];
   EMU_EACH(thread, warp, lanes) {
     for (int i = 0; i < a_words; ++i) {
       int row, column;
       place_a(thread->lane, i, parts, &row, &column);
-      for (int p = 0; p < parts; ++p) a[row][column + p] = element->read(thread->operands[i].u32, p);
+      for (int p = 0; p < parts; ++p) a[row][column + p] = element_at(element, &thread->operands[i], p);
     }
     for (int i = 0; i < b_words; ++i)
       for (int p = 0; p < parts; ++p)
         b[thread->lane / 4][parts * (thread->lane % 4 + 4 * i) + p] =
-            element->read(thread->operands[a_words + i].u32, p);
+            element_at(element, &thread->operands[a_words + i], p);
   }
   EMU_EACH(thread, warp, lanes) {
     for (int i = 0; i < SUMS; ++i) {
@@ -87,7 +64,7 @@ void emu_mma_16(emu_warp_t *warp, uint32_t lanes) {
 enum { SIDE = 8, DEPTH = 4, WORDS = 2, SUMS_OF_8 = 8 };
 
 static float half_at(const emu_thread_t *thread, int first, int k) {
-  return half_of(thread->operands[first + k / 2].u32, k % 2);
+  return element_at(EMU_F16, &thread->operands[first + k / 2], k % 2);
 }
 
 static void multiply_quarter(emu_warp_t *warp, uint32_t lanes, bool b_by_rows) {

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "emu_element.h"
 #include "emu_ops.h"
 
 const emu_op_t *emu_op_find(const char *name) {
@@ -32,7 +33,7 @@ static unsigned thread_index(const emu_thread_t *thread, int dimension) {
   return dimension < 2 ? number % sizes[dimension] : number;
 }
 
-// tid.x, ntid.y, ctaid.z, nctaid.x, laneid
+// tid.x, ntid.y, ctaid.z, nctaid.x
 void emu_read_register(emu_thread_t *thread, const emu_word_t *operands, emu_word_t *results) {
   static const char kBefore[] = "llvm.nvvm.read.ptx.sreg.";
   const char *name = thread->site->name + strlen(kBefore);
@@ -46,8 +47,6 @@ void emu_read_register(emu_thread_t *thread, const emu_word_t *operands, emu_wor
     results->u32 = thread->warp->block->index[dimension];
   else if (strncmp(name, "nctaid.", 7) == 0)
     results->u32 = emu_current()->grid[dimension];
-  else if (strcmp(name, "laneid") == 0)
-    results->u32 = (uint32_t)thread->lane;
   else
     emu_fail("register %s is not known", name);
 }
@@ -121,7 +120,6 @@ static void apply(emu_thread_t *thread, const emu_word_t *operands, emu_word_t *
 }
 
 static double rsqrt(double x) { return 1 / sqrt(x); }
-static double reciprocal(double x) { return 1 / x; }
 
 #define FUNCTION(name, of)                                                           \
   void name(emu_thread_t *thread, const emu_word_t *operands, emu_word_t *results) { \
@@ -131,10 +129,6 @@ FUNCTION(emu_exp2, exp2)
 FUNCTION(emu_log2, log2)
 FUNCTION(emu_sqrt, sqrt)
 FUNCTION(emu_rsqrt, rsqrt)
-FUNCTION(emu_reciprocal, reciprocal)
-FUNCTION(emu_tanh, tanh)
-FUNCTION(emu_sin, sin)
-FUNCTION(emu_cos, cos)
 #undef FUNCTION
 
 // NaN becomes 0.
@@ -144,11 +138,7 @@ void emu_fma_sat(emu_thread_t *thread, const emu_word_t *operands, emu_word_t *r
   results->f32 = sum > 0 ? fminf(sum, 1) : 0;
 }
 
-// 10 bits behind the point, halves away from zero.
 void emu_round_tf32(emu_thread_t *thread, const emu_word_t *operands, emu_word_t *results) {
-  enum { CUT = 13 };
-  uint32_t x = operands->u32;
   (void)thread;
-  bool finite = (x >> 23 & 0xff) != 0xff;
-  results->u32 = finite ? (x + (1U << (CUT - 1))) & ~((1U << CUT) - 1) : x;
+  results->u32 = emu_tf32_rounded(operands->u32);
 }

@@ -164,11 +164,6 @@ _Noreturn void emu_thread_exit(void);
 // Ends the launch with CUDA_ERROR_LAUNCH_FAILED (719); the message is printed with kernel, block and thread.
 _Noreturn void emu_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-// cp.async: begin one, end a group, wait until at most |left| groups are on their way.
-void emu_copy_begin(emu_thread_t *thread, void *to, const void *from, uint32_t bytes, uint32_t given);
-void emu_copy_commit(emu_thread_t *thread);
-void emu_copy_wait(emu_thread_t *thread, uint32_t left);
-
 // ---- Parts of the card ----
 
 int emu_run(const emu_launch_t *launch);  // CUresult; waits for its end

@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "emu_element.h"
+
 enum { MAGIC = 0x6f336d70, LINE = 16, MAX_BOX = 256, MAX_PIXELS = 1024, MAX_STEP = 8, TYPES = 13 };
 
 // CUtensorMapDataType: bytes of an element; 0 for what is not emulated. TFLOAT32 is rounded on its way.
@@ -160,14 +162,11 @@ static char *piece_at(const map_t *m, const char *shared, size_t line, int byte)
   return (char *)emu_swizzled(address, (emu_swizzle_t)m->swizzle);
 }
 
-// To 10 bits behind the point, nearest, half away from zero.
 static void round_to_tf32(char *at) {
   uint32_t bits;
-  memcpy(&bits, at, 4);
-  bool finite = (bits & 0x7f800000u) != 0x7f800000u;
-  if (finite) bits += 0x1000;
-  bits &= ~(uint32_t)0x1fff;
-  memcpy(at, &bits, 4);
+  memcpy(&bits, at, sizeof bits);
+  bits = emu_tf32_rounded(bits);
+  memcpy(at, &bits, sizeof bits);
 }
 
 static void load_line(const map_t *m, char *shared, size_t line, const int *at) {

@@ -1,67 +1,9 @@
 #include "hopper_product.h"
 
-#include <math.h>
 #include <stddef.h>
 #include <string.h>
 
 #include "hopper_map.h"
-
-// ---- Elements ----
-
-static const struct {
-  const char *name;
-  int bytes;
-} kElements[] = {
-#define EMU_ELEMENT(id, ptx, bytes) {ptx, bytes},
-#include "hopper_elements.def"
-#undef EMU_ELEMENT
-};
-
-emu_element_t emu_element_named(const char *name, int length) {
-  for (int i = 0; i < EMU_ELEMENTS; ++i) {
-    if ((int)strlen(kElements[i].name) == length && !strncmp(kElements[i].name, name, (size_t)length))
-      return (emu_element_t)i;
-  }
-  return EMU_ELEMENTS;
-}
-
-int emu_element_bytes(emu_element_t element) { return kElements[element].bytes; }
-
-static float of_bits(uint32_t bits) {
-  float value;
-  memcpy(&value, &bits, sizeof value);
-  return value;
-}
-
-// A number of |exponent| and |mantissa| bits, a sign before them: read as a float of a smaller exponent,
-// which a factor puts right. Of formats without infinities (e4m3) only the largest code is NaN.
-static float small_float(uint32_t bits, int exponent, int mantissa, bool infinities) {
-  const uint32_t largest = (1u << (exponent + mantissa)) - 1, code = bits & largest;
-  const uint32_t specials = infinities ? largest & ~((1u << mantissa) - 1) : largest;
-  float value =
-      of_bits(code << (23 - mantissa)) * of_bits((uint32_t)(254 - ((1 << (exponent - 1)) - 1)) << 23);
-  if (code >= specials) value = code == specials && infinities ? INFINITY : NAN;
-  return bits > largest ? -value : value;
-}
-
-float emu_element_value(emu_element_t element, const uint8_t *at) {
-  uint32_t bits = 0;
-  memcpy(&bits, at, (size_t)kElements[element].bytes);
-  switch (element) {
-    case EMU_F16:
-      return small_float(bits, 5, 10, true);
-    case EMU_BF16:
-      return of_bits(bits << 16);
-    case EMU_TF32:
-      return of_bits(bits & ~(uint32_t)0x1fff);
-    case EMU_E4M3:
-      return small_float(bits, 4, 3, false);
-    case EMU_E5M2:
-      return small_float(bits, 5, 2, true);
-    default:
-      return NAN;
-  }
-}
 
 // ---- Descriptors ----
 
@@ -90,7 +32,7 @@ const char *emu_operand_refuse(const emu_operand_t *operand) {
   if (operand->descriptor & 0x3ff1c000c000c000) return "bits of a descriptor that have no use are set";
   if (operand->by_k && d.swizzle && d.start % (8 * (uintptr_t)d.line_bytes) >= (uintptr_t)d.line_bytes)
     return "a descriptor's matrix starts within its swizzle's pattern";
-  if (!operand->by_k && kElements[operand->element].bytes != 2) return "only f16 and bf16 are transposed";
+  if (!operand->by_k && emu_element_bytes(operand->element) != 2) return "only f16 and bf16 are transposed";
   return NULL;
 }
 
@@ -112,7 +54,7 @@ static uintptr_t byte_across(const descriptor_t *d, int line, int k) {
 void emu_operand_read(const emu_operand_t *operand, const char *window, uint8_t (*bytes)[EMU_PRODUCT_K]) {
   enum { WINDOW_MASK = 0x3ffff };
   const descriptor_t d = decode(operand->descriptor);
-  int each = kElements[operand->element].bytes;
+  int each = emu_element_bytes(operand->element);
   for (int line = 0; line < operand->lines; ++line) {
     for (int byte = 0; byte < EMU_PRODUCT_K; byte += each) {
       uintptr_t at = operand->by_k ? byte_by_k(&d, line, byte) : byte_across(&d, line, byte / each);
@@ -146,7 +88,7 @@ static void add_row(int columns, float a, const float *b, float *sums) {
 void emu_product(emu_element_t element, int columns, uint8_t (*a)[EMU_PRODUCT_K], uint8_t (*b)[EMU_PRODUCT_K],
                  float (*sums)[EMU_PRODUCT_COLUMNS]) {
   float values[EMU_PRODUCT_K][EMU_PRODUCT_COLUMNS];
-  int each = kElements[element].bytes, depth = EMU_PRODUCT_K / each;
+  int each = emu_element_bytes(element), depth = EMU_PRODUCT_K / each;
   for (int n = 0; n < columns; ++n)
     for (int k = 0; k < depth; ++k) values[k][n] = emu_element_value(element, &b[n][k * each]);
   for (int m = 0; m < EMU_PRODUCT_ROWS; ++m)

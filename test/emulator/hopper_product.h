@@ -1,8 +1,8 @@
 // wgmma's arithmetic and layouts: D[64, n] (+)= A[64, 32 bytes of k] B[32 bytes of k, n] with sums in f32.
 //
 //     emu_operand_t b = {.element = EMU_F16, .lines = 256, .descriptor = db, .by_k = true};
-//     emu_operand_read(&b, shared_window, bytes);              // bytes[256][32]: as they lie in shared
-//     memory emu_product(EMU_F16, 256, a_bytes, b_bytes, false, sums) // sums[64][256]
+//     emu_operand_read(&b, shared_window, b_bytes);         // b_bytes[256][32]: as they lie in shared memory
+//     emu_product(EMU_F16, 256, a_bytes, b_bytes, sums);    // sums[64][256] += a_bytes[64][32] times these
 //
 // Descriptors are those of PTX for sm_90: bits 0 to 13 the address, 16 to 29 the leading and 32 to 45 the
 // stride distance, all in 16 bytes; 62 and 63 the swizzle.
@@ -12,19 +12,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "emu_element.h"
+
 enum { EMU_PRODUCT_ROWS = 64, EMU_PRODUCT_K = 32, EMU_PRODUCT_COLUMNS = 256, EMU_WARPGROUP = 128 };
-
-typedef enum emu_element {
-#define EMU_ELEMENT(id, ptx, bytes) EMU_##id,
-#include "hopper_elements.def"
-#undef EMU_ELEMENT
-  EMU_ELEMENTS
-} emu_element_t;
-
-// Of the name in PTX, "f16"; EMU_ELEMENTS for what is none.
-emu_element_t emu_element_named(const char *name, int length);
-int emu_element_bytes(emu_element_t element);
-float emu_element_value(emu_element_t element, const uint8_t *at);
 
 typedef struct emu_operand {
   emu_element_t element;

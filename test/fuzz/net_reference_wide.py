@@ -24,7 +24,6 @@ rule("Shrink", lambda a, x: np.where(x < -a["lambd"], x + a["bias"], np.where(x 
      lambda a, x: between(np.abs(x), a["lambd"]))
 rule("IsNaN", lambda a, x: np.isnan(x))
 rule("IsInf", lambda a, x: np.isinf(x))
-rule("Size", lambda a, x: np.array(x.size, np.int64))
 for name, function in {"BitwiseAnd": np.bitwise_and, "BitwiseOr": np.bitwise_or, "BitwiseXor": np.bitwise_xor}.items():
     rule(name, lambda attrs, x, y, f=function: f(x, y))
 
@@ -332,7 +331,6 @@ rule("CenterCropPad", center_crop_pad)
 rule("NonZero", lambda a, x: np.array(np.nonzero(x), np.int64))
 rule("ConstantOfShape", lambda a, shape: np.full(shape.tolist(), a["value"]))
 rule("Range", lambda a, start, end, step: np.arange(start, end, step))
-rule("CastLike", lambda a, x, y: x.astype(y.dtype), sizes)
 
 
 # ---- Windows ----

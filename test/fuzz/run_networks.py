@@ -53,8 +53,8 @@ GUESSED = "must equal"
 OLDER = ("volta", "turing", "sm_70", "sm_75")  # have float32 and float16 only
 PRECISIONS = {"fp32": None, "fp16": "f16", "bf16": "bf16", "tf32": "tf32"}  # o3c's name, and net_graph's
 
-# multiprocessors: of the emulated card; 0: there is none.
-How = collections.namedtuple("How", "level target options threads multiprocessors")
+# multiprocessors: of the emulated card; 0: there is none. order: the seed of the order of its threads.
+How = collections.namedtuple("How", "level target options threads multiprocessors order", defaults=(0,))
 
 
 def draw_how(rng, target, is_emulated):
@@ -70,7 +70,7 @@ def draw_how(rng, target, is_emulated):
 
 
 def described(how):
-    return " ".join([f"-O{how.level} --target {how.target}", *how.options, f"({how.threads} threads)"])
+    return " ".join([f"-O{how.level} --target {how.target}", *how.options, f"({how.threads} threads)"] + [f"({how.multiprocessors} multiprocessors)"] * bool(how.multiprocessors))
 
 
 def runtime_results(net, path, trial):
@@ -98,7 +98,7 @@ def enter_emulator(how, path, library, options):
     figures, sm = emulated.hardware(how.target, how.multiprocessors, os.path.dirname(path))
     options += ["--hardware", figures]
     emulated.translate(path, library, how.level, options)
-    emulated.enter(library, sm, how.multiprocessors)
+    emulated.enter(library, sm, how.order)
 
 
 def failure(net, how, folder, runtime=False):
@@ -138,7 +138,8 @@ def built(seed, options):
     rng = random.Random(seed)
     how = draw_how(rng, options.target, options.emulated)
     rounded = PRECISIONS[how.options[-1]] if options.target else None
-    return draw_net(rng, np.random.default_rng(seed), rounded), how
+    net = draw_net(rng, np.random.default_rng(seed), rounded)
+    return net, how._replace(order=rng.randrange(2**31)) if options.emulated else how
 
 
 # ---- Each network in a process of its own ----
@@ -261,7 +262,10 @@ def arguments():
     parser.add_argument("--limit", type=float, default=120, help="seconds that a network may take")
     parser.add_argument("--shrink", type=float, default=60, help="seconds to make one that fails smaller")
     parser.add_argument("--keep", default=os.path.join(o3_model.BUILD, "networks"), help="folder for those that fail")
-    return parser.parse_args()
+    options = parser.parse_args()
+    if options.emulated and not options.target:
+        parser.error("--emulated: --target has to say which card")
+    return options
 
 
 class Pool:

@@ -8,6 +8,7 @@
  * error that says why. For a card of so many MULTIPROCESSORS there is LLVM IR in the place of PTX, name.ll,
  * for the emulator (test/emulator). */
 #include <cjson/cJSON.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -226,12 +227,21 @@ static o3_status_t run(job_t *job, const char *path) {
   return NULL;
 }
 
+static o3_status_t read_multiprocessors(const char *text, int *number) {
+  char *end;
+  long value = strtol(text, &end, 10);
+  if (*end || value < 1 || value > INT_MAX)
+    return o3_status_create(O3_STATUS_INVALID_ARGUMENT, "multiprocessors: '%s' is not a number from 1 on",
+                            text);
+  *number = (int)value;
+  return NULL;
+}
+
 static o3_status_t find_card(const char *name, const char *multiprocessors, o3_gpu_t *gpu) {
   for (int i = 0; o3_gpu_at(i); ++i) {
     if (strcmp(o3_gpu_at(i)->name, name) != 0) continue;
     *gpu = *o3_gpu_at(i);
-    if (multiprocessors) gpu->multiprocessors = atoi(multiprocessors);
-    return NULL;
+    return multiprocessors ? read_multiprocessors(multiprocessors, &gpu->multiprocessors) : NULL;
   }
   return o3_status_create(O3_STATUS_UNSUPPORTED, "there is no card '%s'", name);
 }

@@ -39,7 +39,8 @@ static std::vector<std::uint8_t> read_npy(const std::string &path) {
 }
 
 static std::size_t count_right(std::vector<float> pixels, const std::uint8_t *labels) {
-  const o3_session_options_t options{1, 0};  // this thread alone
+  o3_session_options_t options{};
+  options.threads = 1;  // this thread alone
   o3_session_t *created = nullptr;
   if (o3_session_create(o3_model(), &options, &created) != O3_OK)
     throw std::runtime_error(o3_last_error(o3_model()));
@@ -47,8 +48,8 @@ static std::size_t count_right(std::vector<float> pixels, const std::uint8_t *la
   std::size_t batch = pixels.size() / kPixels, right = 0;
   std::vector<float> logits(batch * kClasses);
   const auto size = static_cast<std::int64_t>(batch);
-  const o3_tensor_t image{pixels.data(), O3_FLOAT32, 4, {size, 1, 8, 8}};
-  o3_tensor_t output{logits.data(), O3_FLOAT32, 2, {size, kClasses}};  // filled in place
+  const o3_tensor_t image{pixels.data(), O3_FLOAT32, 4, {size, 1, 8, 8}, O3_HOST};
+  o3_tensor_t output{logits.data(), O3_FLOAT32, 2, {size, kClasses}, O3_HOST};  // filled in place
   if (o3_session_run(session.get(), &image, 1, &output, 1) != O3_OK)
     throw std::runtime_error(o3_session_error(session.get()));
   for (std::size_t i = 0; i < batch; ++i) {

@@ -10,7 +10,7 @@
  *     o3_session_t *session;
  *     if (o3_session_create(model, NULL, &session) != O3_OK) { puts(o3_last_error(model)); ... }
  *     o3_tensor_t in = {.data = pixels, .dtype = O3_FLOAT32, .rank = 4, .shape = {1, 3, 224, 224}};
- *     o3_tensor_t out;
+ *     o3_tensor_t out = {.data = NULL};
  *     if (o3_session_run(session, &in, 1, &out, 1) != O3_OK) { puts(o3_session_error(session)); ... }
  *     // out.data holds the result until the next run of this session
  *     o3_session_destroy(session);

@@ -2,8 +2,7 @@
  * machine's figures and the kernel's sizes alone, here; cpu-schedule (src/target/cpu) writes them on the op
  * that the kernel is about, and the emitters read them there:
  *
- *     linalg.generic {...} attrs = {o3.schedule = {family = "packed", lanes = 8, rows = 6, columns = 16,
- * ...}}
+ *     linalg.generic {...} attrs = {o3.schedule = {family = "packed", lanes = 8, rows = 6, ...}}
  *
  * cpu_schedules.def says what the fields are. An op without the attribute gets what would be chosen for it;
  * one that has it already keeps it, and fields that it leaves out are chosen. Sizes of -1 are known only at

@@ -10,7 +10,7 @@
 
 /* A named step of the back end. */
 typedef struct o3_target_pass {
-  const char *stage; /* "bufferize", "plan", "loops", "llvm" */
+  const char *stage; /* "schedule", "bufferize", "plan", "loops" or "llvm" */
   const char *name;
   o3_pass_fn_t run;
   int min_level; /* the least opt level that runs it */

@@ -1,7 +1,7 @@
 /* cpu-divisions: divisions of vectors become multiplications in kernels of the fuse stage.
  *
- *     %q = arith.divf %x, %sum          ->  %q = (%x * s) * (1 / (%sum * s))     %sum: the same for a row
- *     %q = arith.divf %x, %constant     ->  %q = %x * (1 / constant)             beside an exponential or a
+ *     %q = arith.divf %x, %sum          ->  %q = (%x * s) * (1 / (%sum * s))    %sum: the same for a row
+ *     %q = arith.divf %x, %constant     ->  %q = %x * (1 / constant)            beside an exponential, a
  * product
  *
  * Needs: kernels whose bodies are linalg on buffers. Guarantees: what is multiplied in place of divided is at

@@ -1,8 +1,10 @@
 /* cpu-kernel-marks: numbers what @main does, for profiles.
  *
- *     linalg.generic ... {"Relu_3"}    ->  llvm.call @o3rt_kernel_begin(%session, 7, operations, bytes);
- * linalg... func.call @k3_rows_Softmax(...)  ->  func.call @k3_rows_Softmax(...) {o3.kernel = 7}, marked by
- * cpu-kernels
+ *     linalg.generic ... {"Relu_3"}      ->  llvm.call @o3rt_kernel_begin(%session, 7, operations, bytes)
+ *                                            linalg.generic ... {"Relu_3"}
+ *     func.call @k3_rows_Softmax(...)    ->  func.call @k3_rows_Softmax(...) {o3.kernel = 7}
+ *
+ * The latter is marked by cpu-kernels, when the call becomes the kernel's loops.
  *
  * Needs: @main has its session argument. Guarantees: the module's o3.kernels lists {name, kind, nodes} of
  * each number. Loops that hold no other kernel are marked as one. Nothing inside of parallel loops is marked.

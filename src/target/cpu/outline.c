@@ -5,10 +5,10 @@
  *     o3rt_parallel_for(session, @o3k_<label>_<n>, context, count = %n * 64, grain)
  *     func.func private @o3k_<label>_<n>(%context, %lo: i64, %hi: i64) { scf.for %t = %lo to %hi { body } }
  *
- * Needs: @main has its session argument. Guarantees: no scf.parallel is left, and buffers on
- * the stack are made once a call; those inside others, and those
- * that may fail (the runtime ends a run on its own thread only) are scf.for. The dims are flattened into one
- * count, so that a batch of one still gives every thread its share; grain is what is worth a thread's start.
+ * Needs: @main has its session argument. Guarantees: no scf.parallel is left, and buffers on the stack are
+ * made once a call. Loops inside others, and those that may fail (the runtime ends a run on its own thread
+ * only), are scf.for. The dims are flattened into one count, so that a batch of one still gives every thread
+ * its share; grain is what is worth a thread's start.
  */
 #include <stdio.h>
 #include <string.h>

@@ -4,8 +4,8 @@
  *       for groups of 16 columns: tiles over the panel: call @o3k_f32_panel_...(...)
  *       what follows the product, over the same rows and columns while they are in the cache
  *
- * A panel of X is read again for each column, from the
- * second cache mostly; the layout pass has made it, once for all products that read the same matrix.
+ * A panel of X is read again for each column, from the second cache mostly; the layout pass has made it, once
+ * for all products that read the same matrix.
  */
 #include "target/cpu/sparse_matrix.h"
 

@@ -1,8 +1,7 @@
 /* nvptx-addresses: what lies on the card gets its address there, what moves becomes a call.
  *
- *     %w = memref.get_global @o3w_a          ->  %w = memref.view %weights[offset] of
- * o3rt_gpu_weights(session) memref.copy %c, %m {o3.to_host}        ->  llvm.call @o3rt_gpu_to_host(session,
- * %m, %c, bytes)
+ *     %w = memref.get_global @o3w_a       ->  %w = memref.view %weights[offset], of o3rt_gpu_weights(session)
+ *     memref.copy %c, %m {o3.to_host}     ->  llvm.call @o3rt_gpu_to_host(session, %m, %c, bytes)
  *
  * Needs: the session argument. Guarantees: the module lists under o3.gpu_weights the symbols that are
  * uploaded, each with its offset in one block of memory. Weights that the host alone reads are not uploaded.

@@ -16,8 +16,8 @@ typedef struct o3_fast_family {
 /* NULL past the end. */
 const o3_fast_family_t *o3_fast_family_at(int index);
 
-/* The kernel of the first family that takes the site. UNSUPPORTED with
- * each family's reason when none does. */
+/* The kernel of the first family that takes the site. UNSUPPORTED with each family's reason when none does.
+ */
 o3_status_t o3_fast_kernel_make(const o3_kernel_site_t *site, o3_gpu_kernel_t *kernel) O3_MUST_USE;
 
 #endif

@@ -14,7 +14,7 @@ def tables(lines):
         elif header is None:
             header = line
             found.append((header, []))
-        elif set(line) - set("|- "):
+        elif set(line) - set("|-: "):
             found[-1][1].append(line)
     return found
 
@@ -36,16 +36,26 @@ def with_old_rows(lines, old, keys):
     return merged
 
 
-def write(path, heading, lines, keys=1):
-    """Puts |lines| below |heading| ("## Networks") in place of what is there up to the next such heading, but for rows
-    of its tables that |lines| has not; a new section goes to the end."""
+def split(path, heading):
+    """The lines of the file before |heading| ("## Networks"), from there up to the next such heading, and after it."""
     with open(path, encoding="utf-8") as file:
         old = file.read().splitlines()
     start = next((i for i, line in enumerate(old) if line == heading), len(old))
     end = next((i for i in range(start + 1, len(old)) if old[i].startswith("## ")), len(old))
-    before, section, after = old[:start], old[start:end], old[end:]
+    return old[:start], old[start:end], old[end:]
+
+
+def section(path, heading):
+    """Its lines; none where the file has no such section."""
+    return split(path, heading)[1]
+
+
+def write(path, heading, lines, keys=1):
+    """Puts |lines| below |heading| in place of what is there, but for rows of its tables that |lines| has not; a new
+    section goes to the end."""
+    before, replaced, after = split(path, heading)
     while before and not before[-1]:
         before.pop()
-    text = [*before, "", heading, "", *with_old_rows(lines, section, keys), *([""] if after else []), *after]
+    text = [*before, "", heading, "", *with_old_rows(lines, replaced, keys), *([""] if after else []), *after]
     with open(path, "w", encoding="utf-8") as file:
         file.write("\n".join(text) + "\n")

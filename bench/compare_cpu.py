@@ -5,6 +5,7 @@
     bench/compare_cpu.py --quick              O3 alone, shortly; a minute or two
     bench/compare_cpu.py resnet50 --threads 1 --levels 3 --no-layers
     bench/compare_cpu.py --write              and write the tables to docs/benchmarks.md
+    bench/compare_cpu.py --target x86-64-v3   O3 for AVX2 against peers that are held to AVX2 (bench/bench_avx2.py)
 
 All contenders run in one process and take turns, so that they meet the same machine. A turn begins when the machine is
 idle, as threads of the one before may spin for long, and is a few runs, of which the first is not counted. Told are the
@@ -25,13 +26,16 @@ import numpy as np
 import onnx
 import onnxruntime
 
+import bench_avx2
 import bench_layers
 import bench_networks
 import bench_peers
+import bench_tables
 import o3_model
 import test_networks
 
 PAGE = os.path.join(bench_networks.ROOT, "docs", "benchmarks.md")
+AVX2, AVX2_HEADING = "x86-64-v3", "## AVX2"
 MEGABYTE = 1e6
 TURN_SECONDS, LEAST_ROUNDS = 0.1, 5
 IDLE_SECONDS, MOST_WAIT_SECONDS = 0.03, 1.0
@@ -119,28 +123,33 @@ class Build:
         return session.bind(given), session.run(given)
 
 
-def builds_of(name, path, levels, symbolic, folder):
+def builds_of(name, path, options, folder):
     """Those of the network's row: chains show what joining gains instead of what fixed shapes gain."""
     library = lambda title: os.path.join(folder, f"{name}.{title}.so")
-    built = [Build(f"O{level}", level, path, library(f"O{level}")) for level in levels]
-    top = max(levels)
+    target = ["--target", options.target]
+    built = [Build(f"O{level}", level, path, library(f"O{level}"), target) for level in options.levels]
+    top, symbolic = max(options.levels), not options.quick
+    if options.target == AVX2:
+        return built
     if bench_networks.is_chain(name):
-        built.append(Build("unfused", top, path, library("unfused"), ["--no-fusion"]))
+        built.append(Build("unfused", top, path, library("unfused"), [*target, "--no-fusion"]))
     elif symbolic and name in test_networks.NETWORKS:
-        path, options = test_networks.NETWORKS[name][0](), test_networks.OPTIONS.get(name, ())
-        built.append(Build("symbolic", top, path, library("symbolic"), options))
+        path, symbolic_options = test_networks.NETWORKS[name][0](), test_networks.OPTIONS.get(name, ())
+        built.append(Build("symbolic", top, path, library("symbolic"), [*target, *symbolic_options]))
     return built
 
 
 # ---- A network ----
 
 class Peers:
-    """Which of those that have to be installed there are: versions, or None."""
+    """Which of those that have to be installed there are: versions, or None. Nothing holds DeepSparse to AVX2."""
 
-    def __init__(self, names):
+    def __init__(self, names, target):
         self.openvino = bench_peers.install_openvino()
         self.deepsparse = self.deepsparse_python = None
-        if any(map(bench_networks.is_unstructured, names)):
+        if target == AVX2:
+            bench_avx2.hold_peers()
+        elif any(map(bench_networks.is_unstructured, names)):
             self.deepsparse_python, self.deepsparse = bench_peers.install_deepsparse(o3_model.BUILD)
 
     def titles(self):
@@ -178,7 +187,7 @@ def measure(name, options, peers, folder):
     model, feeds = bench_networks.get(name)
     path = os.path.join(folder, f"{name}.onnx")
     onnx.save(bench_networks.fix_shapes(model, feeds), path)
-    built = builds_of(name, path, options.levels, not options.quick, folder)
+    built = builds_of(name, path, options, folder)
     rows = []
     for threads in options.threads:
         racing = contenders(name, path, feeds, threads, built, peers)
@@ -254,6 +263,13 @@ def tables(options, rows, builds, layers, rooflines, peers):
     return "\n\n".join(text)
 
 
+def avx2_lines(rows, peers, level, machine, command):
+    peers = [peer for peer in peers if peer != "DeepSparse"]
+    table = run_table(rows, [*peers, level], [(level, peer) for peer in peers])
+    return [f"Written by `{command}`: {level} for x86-64-v3, and peers that take the machine for one without AVX-512 "
+            "(bench/bench_avx2.py). Milliseconds of a run.", "", machine, "", *table.splitlines()]
+
+
 def processor():
     with open("/proc/cpuinfo", encoding="utf-8") as file:
         return next((line.split(":")[1].strip() for line in file if line.startswith("model name")), platform.machine())
@@ -279,24 +295,27 @@ def bars(builds):
 
 
 def write_page(machine, command, text):
+    kept = "\n".join(bench_tables.section(PAGE, AVX2_HEADING))
     with open(PAGE, "w", encoding="utf-8") as file:
         file.write(f"# Benchmarks\n\nWritten by `{command}`. Medians and, in brackets, quartiles; all contenders take turns "
                    "in one process, on one file with fixed shapes. A ratio below 1 means that O3 is faster.\n\n"
-                   f"{machine}\n\n{text}\n")
+                   f"{machine}\n\n{text}\n" + (f"\n{kept}\n" if kept else ""))
 
 
 def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", help=f"of {', '.join(bench_networks.names())} (default: all)")
+    parser.add_argument("--target", choices=["cpu", AVX2], default="cpu", help="what O3 compiles for (default: cpu)")
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
-    parser.add_argument("--levels", type=int, nargs="+", help="opt levels (default: 1 2 3)")
+    parser.add_argument("--levels", type=int, nargs="+", help="opt levels (default: 1 2 3; 3 for AVX2)")
     parser.add_argument("--seconds", type=float, help="for each network and number of threads (default: 6)")
     parser.add_argument("--quick", action="store_true", help="O3 alone, half a second each, no symbolic builds")
     parser.add_argument("--no-layers", dest="layers", action="store_false", help="no table of layers")
-    parser.add_argument("--write", action="store_true", help="write docs/benchmarks.md")
+    parser.add_argument("--write", action="store_true", help="write docs/benchmarks.md; for AVX2 its section's measured rows")
     options = parser.parse_args()
-    options.levels = options.levels or ([3] if options.quick else [1, 2, 3])
+    options.levels = options.levels or ([3] if options.quick or options.target == AVX2 else [1, 2, 3])
     options.seconds = options.seconds if options.seconds is not None else 0.5 if options.quick else 6
+    options.layers = options.layers and options.target != AVX2
     unknown = set(options.names) - set(bench_networks.names())
     if unknown:
         parser.error(f"there is no network {', '.join(sorted(unknown))}; there are {', '.join(bench_networks.names())}")
@@ -306,7 +325,7 @@ def parse():
 def main():
     options = parse()
     names = options.names or bench_networks.names()
-    peers = Peers(names)
+    peers = Peers(names, options.target)
     machine = versions(peers)
     print(machine, flush=True)
     rows, builds, layers, rooflines = [], [], [], []
@@ -322,14 +341,17 @@ def main():
             builds += [(name, build) for build in built]
             layers += found
             rooflines = rooflines or machine_of
-    text = tables(options, rows, builds, layers, rooflines, peers.titles())
+    avx2 = avx2_lines(rows, peers.titles(), f"O{max(options.levels)}", machine, f"bench/compare_cpu.py --target {AVX2} --write")
+    text = "\n".join(avx2) if options.target == AVX2 else tables(options, rows, builds, layers, rooflines, peers.titles())
     print(text)
     missed = 0
     for what, value, bar, unit in bars(builds):
         met = value <= bar
         missed += not met
         print(f"{'PASS' if met else 'FAIL'} resnet50, {what}: {value:.1f} {unit}, at most {bar:.0f} wanted")
-    if options.write:
+    if options.write and options.target == AVX2:
+        bench_tables.write(PAGE, AVX2_HEADING, avx2, keys=3)
+    elif options.write:
         write_page(machine, "bench/compare_cpu.py --write", text)
     return 1 if missed else 0
 

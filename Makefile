@@ -17,6 +17,7 @@ check-gpu: ## set up, build, and run the numeric rows on the NVIDIA GPU in this 
 	@scripts/build.sh
 	@O3_BUILD=$(abspath $(BUILD)) $(BUILD)/venv/bin/python test/gpu/gpu_cases.py check $(ROWS)
 	@O3_BUILD=$(abspath $(BUILD)) $(BUILD)/venv/bin/python test/gpu/attention_models.py check
+	@O3_BUILD=$(abspath $(BUILD)) $(BUILD)/venv/bin/python test/gpu/family_network.py check
 	@test/gpu/make_kernels.sh $(BUILD) --checked && python3 test/gpu/check_kernels.py $(BUILD)/gpu-kernels
 
 # What bench-gpu measures, all in about half an hour; TABLES, OPS and NETWORKS choose within a part, as in

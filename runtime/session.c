@@ -63,13 +63,18 @@ static bool pick_code(o3rt_session_t *session, o3rt_text_t *error) {
   return check_features(compiled->target, compiled->cpu_features, error);
 }
 
-static bool check_options(const o3_session_options_t *options, o3rt_text_t *error) {
+static bool check_options(const o3rt_model_t *compiled, const o3_session_options_t *options,
+                          o3rt_text_t *error) {
   if (options->threads < 0 || options->threads > O3RT_MAX_THREADS) {
     o3rt_text_printf(error, "threads is %d, expected 0 (all) to %d", options->threads, O3RT_MAX_THREADS);
     return false;
   }
   if (options->spin_us < -1) {
     o3rt_text_printf(error, "spin_us is %d, expected -1 (never) or more", options->spin_us);
+    return false;
+  }
+  if (options->device && !compiled->driver) {
+    o3rt_text_printf(error, "device is %d, but model '%s' is for CPUs", options->device, compiled->name);
     return false;
   }
   return true;
@@ -131,8 +136,8 @@ o3_code_t o3rt_session_create(const o3_model_t *model, const o3_session_options_
   o3rt_text_t *error = o3rt_last_error_reset();
   *result = NULL;
   if (!options) options = &defaults;
-  if (!check_options(options, error)) return O3_ERROR_INVALID_ARGUMENT;
   if (!check_format(compiled, error)) return O3_ERROR_UNSUPPORTED;
+  if (!check_options(compiled, options, error)) return O3_ERROR_INVALID_ARGUMENT;
   o3rt_session_t *session = calloc(1, sizeof *session);
   if (!session) {
     o3rt_text_printf(error, "out of memory");

@@ -117,7 +117,7 @@ typedef struct o3_session_options {
   int32_t threads; /* the caller included; 0: one for each CPU that the process may use; at most 1024. What a
                       GPU model does on the host, shape arithmetic and such, one thread does */
   int32_t spin_us; /* how long an idle thread spins before it sleeps, in microseconds; 0: 50; -1: never */
-  int32_t device;  /* GPU models: which card, 0 being the driver's first */
+  int32_t device;  /* GPU models: which card, 0 being the driver's first; a CPU model takes no other */
   void *stream; /* GPU models: a CUstream of that card's primary context, in which runs happen; NULL: one of
                    the session's own. In a stream of the caller's a run whose outputs all stay on the card
                    returns before they are ready */

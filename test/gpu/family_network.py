@@ -4,23 +4,28 @@
     family_network.py pack FOLDER [TARGET]   compile it and its reference (ONNX Runtime) into FOLDER; for hopper, which is
                                              what is compiled for without TARGET, every family of FAMILIES must be there
     family_network.py run FOLDER             three runs of a session, compared with the reference
+    family_network.py cards FOLDER           two sessions on each card of this machine, all at work at once
+    family_network.py check                  pack, run and cards, with a card; skips without
 
-The last line is `families: P passed, F failed`.
+The last line is `families: P passed, F failed`, or `cards: ...`.
 """
+import concurrent.futures
 import os
 import re
 import sys
+import tempfile
 
 import numpy as np
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [os.path.join(os.path.dirname(HERE), "numeric")]
+sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "numeric")]
 
 # What kernels' names have: attention on warpgroups and on warps.
 FAMILIES = (rb"_gemm_", rb"_conv_", rb"_depthwise_", rb"_rows_", rb"_pack_", rb"_maxpool_", rb"_attention_\w+__sm90a",
             rb"_attention_\w+__sm80", rb"_gemv_")
 BATCH, HEADS, WIDTH, COPIES = 2, 2, 64, 9
 LEVEL = 3
+CARD_RUNS = 50
 TOLERANCE = 1e-2  # of the error's norm: fp16 beside fp32
 
 
@@ -99,14 +104,21 @@ def pack(folder, target="hopper"):
         raise SystemExit(f"families: no kernel of {', '.join(missing)}")
 
 
-def errors(folder):
-    """Of three runs: as written, recorded, replayed."""
+def packed(folder):
+    """The model, its input, and a function that gives a result's error."""
     import o3_model
 
     with np.load(os.path.join(folder, "families.npz")) as arrays:
         x, expected = arrays["x"], arrays["y"].astype(np.float64)
-    session = o3_model.Model(os.path.join(folder, "families.so")).session()
-    return [float(np.linalg.norm(session.run([x])[0] - expected) / np.linalg.norm(expected)) for _ in range(3)]
+    model = o3_model.Model(os.path.join(folder, "families.so"))
+    return model, x, lambda result: float(np.linalg.norm(result - expected) / np.linalg.norm(expected))
+
+
+def errors(folder):
+    """Of three runs: as written, recorded, replayed."""
+    model, x, error = packed(folder)
+    session = model.session()
+    return [error(session.run([x])[0]) for _ in range(3)]
 
 
 def run(folder):
@@ -119,5 +131,45 @@ def run(folder):
     return int(passed < 3)
 
 
+def sessions_of_all_cards(model):
+    import o3_model
+
+    sessions = []
+    while True:
+        try:
+            sessions.append([model.session(device=len(sessions)) for _ in range(2)])
+        except o3_model.O3Error as error:
+            if not sessions or "there is no GPU" not in str(error):
+                raise
+            return sessions
+
+
+def cards(folder):
+    model, x, error = packed(folder)
+    sessions = sessions_of_all_cards(model)
+    flat = [session for both in sessions for session in both]
+    with concurrent.futures.ThreadPoolExecutor(len(flat)) as pool:
+        results = list(pool.map(lambda session: [session.run([x])[0] for _ in range(CARD_RUNS)], flat))
+    passed = 0
+    for i, runs in enumerate(results):
+        worst = max(map(error, runs))
+        good = worst <= TOLERANCE and all(np.array_equal(runs[0], run) for run in runs)
+        passed += good
+        print(f"{'ok  ' if good else 'FAIL'} card {i // 2}, session {i % 2}: {worst:.2e} (at most {TOLERANCE:.0e})", flush=True)
+    print(f"cards: {passed} passed, {len(flat) - passed} failed")
+    return int(passed < len(flat))
+
+
+def check():
+    import gpu_cases
+
+    if not gpu_cases.has_card():
+        print("SKIP: no card here\nfamilies: 0 passed, 0 failed, 1 skipped")
+        return 0
+    with tempfile.TemporaryDirectory() as folder:
+        pack(folder, "gpu")
+        return run(folder) | cards(folder)
+
+
 if __name__ == "__main__":
-    sys.exit({"pack": pack, "run": run}[sys.argv[1]](*sys.argv[2:]))
+    sys.exit({"pack": pack, "run": run, "cards": cards, "check": check}[sys.argv[1]](*sys.argv[2:]))

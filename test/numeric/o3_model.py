@@ -147,14 +147,14 @@ class Model:
                       for d in range(info.rank))
         return info.name.decode(), np.dtype(DTYPES[info.dtype]), shape
 
-    def session(self, threads=0, spin_us=0):
-        return Session(self, threads, spin_us)
+    def session(self, threads=0, spin_us=0, device=0):
+        return Session(self, threads, spin_us, device)
 
 
 class Session:
-    def __init__(self, model, threads, spin_us):
+    def __init__(self, model, threads, spin_us, device):
         self.model, self.pointer = model, POINTER()
-        options = SessionOptions(threads=threads, spin_us=spin_us)
+        options = SessionOptions(threads=threads, spin_us=spin_us, device=device)
         code = model.api.session_create(model.pointer, ctypes.byref(options), ctypes.byref(self.pointer))
         if code:
             raise O3Error(CODES[code], model.api.last_error().decode())

@@ -497,6 +497,8 @@ static void test_create_errors(void **state) {
                  "threads is 1025, expected 0 (all) to 1024");
   expect_refused(&kDoubleCompiled, &(o3_session_options_t){.spin_us = -2}, O3_ERROR_INVALID_ARGUMENT,
                  "spin_us is -2, expected -1 (never) or more");
+  expect_refused(&kDoubleCompiled, &(o3_session_options_t){.device = 1}, O3_ERROR_INVALID_ARGUMENT,
+                 "device is 1, but model 'double' is for CPUs");
   o3rt_model_t other = kDoubleCompiled;
   other.format = 77;
   expect_refused(&other, NULL, O3_ERROR_UNSUPPORTED,

@@ -149,7 +149,8 @@ static o3_status_t run_set(run_t *run, size_t index) {
 static o3_status_t run_sets(run_t *run) {
   const o3_run_options_t *options = &run->options;
   const o3_session_options_t session = {.threads = (int32_t)options->threads,
-                                        .spin_us = (int32_t)options->spin_us};
+                                        .spin_us = (int32_t)options->spin_us,
+                                        .device = (int32_t)options->device};
   const o3_code_t code = o3_session_create(run->model.model, &session, &run->session);
   if (code != O3_OK) return o3_run_model_failure(code, o3_last_error(run->model.model));
   if (options->json) {

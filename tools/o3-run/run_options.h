@@ -33,7 +33,7 @@ typedef struct o3_run_options {
   o3_run_optional_t random, bench, profile;
   o3_run_range_t int_range;
   o3_tolerance_t tolerance;
-  int64_t int_atol, warmup, repeat, threads, spin_us; /* warmup, -1: by time */
+  int64_t int_atol, warmup, repeat, threads, spin_us, device; /* warmup, -1: by time */
   bool json, verbose, help, version;
   o3_run_set_t *sets; /* num_sets >= 1 */
   size_t num_sets;

@@ -14,6 +14,7 @@ usage "option '--json=2' takes no argument" --json=2
 usage "--input is '', [NAME=]FILE is needed" m.so --input ''
 usage "--bench is 'x', an integer from 1 to 2147483647 is needed" m.so --bench=x
 usage "--repeat is '0', an integer from 1 to 2147483647 is needed" m.so --repeat 0
+usage "--device is '-1', an integer from 0 to 2147483647 is needed" m.so --device -1
 usage "--spin-us is '-2', an integer from -1 to 2147483647 is needed" m.so --spin-us -2
 usage "--threads is '99999999999', an integer from 0 to 2147483647 is needed" m.so --threads 99999999999
 usage "dimension 'N' is not of the form NAME=SIZE" m.so --dim N

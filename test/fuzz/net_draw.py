@@ -356,6 +356,15 @@ def matmul(d):
     d.keep(maybe_activated(d, y))
 
 
+@draw(rows=2, image=1)
+def matmul_from_left(d):
+    """The weight is the first operand, as of a transform along an axis that is not the last."""
+    x, r = d.pick(range(2, 6), where=lambda v: d.size(v, -2)), d.random
+    k, out = d.size(x, -2), r.choice(d.lengths)
+    affordable(out, np.prod(d.shape(x)))
+    d.keep(maybe_activated(d, d.emit("MatMul", [d.weight((out, k), k), x])))
+
+
 @draw(rows=3)
 def matmul_of_two(d):
     """With an input of its own on the other side, at times transposed, or the first operand with itself."""

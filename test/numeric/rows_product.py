@@ -17,6 +17,7 @@ R("MatMul", ["B,M,K", "B,K,N"], [(2, 7, 13, 11), (1, 1, 1, 1), (3, 16, 32, 17), 
   (2, 67, 5, 16)], F32, np.matmul, _tol=16)
 R("MatMul", ["B,M,K", "K,N"], [(2, 7, 13, 11), (1, 1, 1, 1), (3, 16, 32, 17), (0, 4, 4, 4)], F32, np.matmul, _tol=16)
 R("MatMul", ["M,K", "B,K,N"], [(7, 13, 2, 11), (16, 32, 3, 17)], F32, np.matmul, _tol=16)
+R("MatMul", [W("31,24"), "B,24,16"], [(2,), (1,), (5,), (0,)], F32, np.matmul, _tol=8)  # a batch of as many columns as a block has
 R("MatMul", ["B,1,M,K", "H,K,N"], [(2, 7, 13, 3, 11), (1, 1, 1, 1, 1), (2, 5, 16, 4, 8)], F32, np.matmul, _tol=16)
 R("MatMul", ["K", "K,N"], [(7, 5), (64, 33), (1, 1)], F32, np.matmul, _tol=16)
 R("MatMul", ["M,K", "K"], [(7, 5), (64, 33), (1, 1)], F32, np.matmul, _tol=16)

@@ -56,7 +56,7 @@ static bool sort_parallel(o3_blocked_t *p, int d, bool x, bool w) {
     push(&p->around, d);
   } else if (x) {
     push(&p->pixels, d);
-  } else if (!w) {
+  } else if (!w || p->nest.sizes[d] < 0) { /* blocks are counted while compiling */
     return false;
   } else if (p->block < 0) {
     p->block = d;

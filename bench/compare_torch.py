@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """compare_torch.py FOLDER [--tables products,rows] [--write FILE]: the fast kernels in FOLDER (made by gpu_kernels) beside PyTorch, on a card.
 
-Each contestant is a CUDA graph that is replayed; its time is the median of the replays. Contestants take turns, in both
-orders, since a card gets slower as it gets warm. Products are compared with torch.matmul (cuBLAS) and, with a bias and
+Each contestant is a CUDA graph; its time is the median of its replays. A replay of one follows a replay of the other, since
+a card gets slower as it gets warm. Products are compared with torch.matmul (cuBLAS) and, with a bias and
 GELU, with torch._addmm_activation (cublasLt, fused; its GELU is the tanh form); rows and chains with eager mode,
 torch.compile and torch.compile(mode="max-autotune-no-cudagraphs"); convolutions with cuDNN, its choice by trial. --write
 puts the tables into their sections of FILE. All take about six minutes, products alone one.
@@ -19,20 +19,22 @@ from torch.nn.attention import SDPBackend, sdpa_kernel  # noqa: E402
 import bench_tables  # noqa: E402
 import kernel_cases  # noqa: E402
 from check_kernels import make_arguments  # noqa: E402
-from gpu_driver import Kernel, replay_time  # noqa: E402
+from gpu_driver import Graph, Kernel, median, replay_time  # noqa: E402
 
 COMPILE_MODES = {"compile": "default", "max-autotune": "max-autotune-no-cudagraphs"}
 # LayerNorm, GELU, then a product: rows, width, columns.
 CHAINS = [(128, 768, 3072), (2048, 1024, 4096), (8192, 1024, 4096), (16384, 4096, 1024)]
 
 
-def compare(contestants, launches):
-    """Microseconds of each, the better of the medians of the two orders."""
-    times = {name: [] for name in contestants}
-    for order in (list(contestants), list(reversed(contestants))):
-        for name in order:
-            times[name].append(replay_time(contestants[name], launches))
-    return {name: min(values) for name, values in times.items()}
+def compare(contestants, launches, turns=16):
+    """Microseconds of each, medians. A replay of one follows a replay of another, every other turn in the reverse order:
+    the card's clock depends on what it did in the last milliseconds, and is then the same for all."""
+    graphs = {name: Graph(run, launches) for name, run in contestants.items()}
+    times = {name: [] for name in graphs}
+    for turn in range(turns):
+        for name in list(graphs)[:: -1 if turn % 2 else 1]:
+            times[name].append(graphs[name].time())
+    return {name: median(values) for name, values in times.items()}
 
 
 def bound(folder, name, tensors):

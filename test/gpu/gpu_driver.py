@@ -22,22 +22,35 @@ class Kernel(cuda_launch.Kernel):
         super().launch(torch.cuda.current_stream().cuda_stream)
 
 
-def replay_time(run, launches, replays=15):
-    """Microseconds of one run(), median over replays of a graph with |launches| of them."""
-    stream = torch.cuda.Stream()
-    with torch.cuda.stream(stream):
-        run()
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, stream=stream):
-            for _ in range(launches):
-                run()
-        graph.replay()
-        times = []
-        for _ in range(replays):
-            start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+class Graph:
+    """|launches| of a run() as a CUDA graph."""
+
+    def __init__(self, run, launches):
+        self.launches, self.stream = launches, torch.cuda.Stream()
+        with torch.cuda.stream(self.stream):
+            run()
+            self.graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(self.graph, stream=self.stream):
+                for _ in range(launches):
+                    run()
+
+    def time(self):
+        """Microseconds of one run(), of a replay behind another one."""
+        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        with torch.cuda.stream(self.stream):
+            self.graph.replay()
             start.record()
-            graph.replay()
+            self.graph.replay()
             end.record()
             end.synchronize()
-            times.append(start.elapsed_time(end) * 1e3 / launches)
-    return sorted(times)[len(times) // 2]
+        return start.elapsed_time(end) * 1e3 / self.launches
+
+
+def median(values):
+    return sorted(values)[len(values) // 2]
+
+
+def replay_time(run, launches, replays=15):
+    """Microseconds of one run(), median over replays of a graph with |launches| of them."""
+    graph = Graph(run, launches)
+    return median([graph.time() for _ in range(replays)])

@@ -82,9 +82,17 @@ static bool may_join_groups(const conv_t *conv) {
   return conv->outputs % conv->group == 0 && conv->channels <= MAX_GROUP_WEIGHTS / conv->outputs / taps;
 }
 
+/* All sizes of the image but the number of images. */
+static bool has_known_sizes(const conv_t *conv) {
+  for (int i = 1; i < conv->x_shape.rank; ++i) {
+    if (o3_layout_size(&conv->x_shape, i) < 0) return false;
+  }
+  return true;
+}
+
 /* Groups of whole blocks stay apart. With channels last they become one, and sizes must be known. */
 static bool is_blocked(const o3_layout_t *self, const conv_t *conv) {
-  if (self->last && !o3_shape_is_static(&conv->x_shape)) return false;
+  if (self->last && !has_known_sizes(conv)) return false;
   if (conv->group == 1 || is_depthwise(conv)) return true;
   if (self->last) return may_join_groups(conv);
   return conv->group_channels % LANES == 0 && conv->outputs / conv->group % LANES == 0;
@@ -417,7 +425,7 @@ static bool read_transposed(o3_layout_t *self, MlirOperation op, transposed_t *t
   *t = (transposed_t){.conv = {.op = op, .group = o3_op_int(op, "group", 1)}};
   conv_t *conv = &t->conv;
   if (!read_shapes(self, conv) || conv->x_shape.rank != 4 || conv->group != 1) return false;
-  if (self->last && !o3_shape_is_static(&conv->x_shape)) return false;
+  if (self->last && !has_known_sizes(conv)) return false;
   read_window(conv, 2);
   for (int i = 0; i < 4; ++i) {
     if (o3_layout_size(&conv->w_shape, i) <= 0) return false;

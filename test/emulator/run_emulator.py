@@ -28,6 +28,8 @@ import tempfile
 import time
 import traceback
 
+import numpy as np
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "gpu"), os.path.join(os.path.dirname(HERE), "numeric")]
 
@@ -40,6 +42,7 @@ import gpu_cases
 import kernel_runs
 import numeric_rows
 import o3_model
+import open_batches
 import run_numeric
 
 # Ops with kernels of their own on a card; the others are loops over elements.
@@ -161,6 +164,21 @@ def run_attention(index, card, seed, scratch):
         within(outcome, name, error, printed, attention_models.TOLERANCES[case[-1]])
     else:
         outcome.failed.append(f"FAIL {name}: no code for the card")
+    shutil.rmtree(folder)
+    return outcome
+
+
+def run_batches(precision, card, seed, scratch):
+    """open_batches.py: three runs."""
+    outcome, folder = Outcome(), tempfile.mkdtemp(dir=scratch)
+    path, sm = emulated.hardware(card, 1 + seed % 4, folder)
+    model, library = os.path.join(folder, "batches.onnx"), os.path.join(folder, "batches.so")
+    options = ("--target", card, "--hardware", path, "--precision", precision)
+    open_batches.save(model, np.random.default_rng(seed))
+    o3_model.compile_model(model, library, open_batches.LEVEL, options)
+    emulated.translate(model, library, open_batches.LEVEL, options)
+    error, printed = emulated.run_apart(library, sm, seed, lambda: open_batches.error_of(model, library, seed))
+    within(outcome, f"{card} open batches {precision}", error, printed, open_batches.TOLERANCES[precision])
     shutil.rmtree(folder)
     return outcome
 
@@ -296,6 +314,7 @@ def main():
         jobs += [(run_fault, (name, seed, scratch)) for name in faulty_hopper.FAULTS if with_hopper]
         jobs += [] if options.labels else [(run_attention, (index, card, seed, scratch)) for card in cards
                                            for index in (attentions_for(card) if options.all else draw.sample(attentions_for(card), ATTENTIONS))]
+        jobs += [] if options.labels else [(run_batches, (precision, card, seed, scratch)) for card in cards for precision in ("fp16", "fp32")]
         jobs += [] if options.labels else [(run_kernel, (number, card, seed, scratch)) for card in cards for number in range(KERNELS[card])]
         jobs += [(run_model, (index, draw.choice(cards), draw.randint(1, 4), seed, scratch)) for index in range(len(gpu_cases.JOBS))]
         end = start + (options.seconds or (float("inf") if whole else 120))

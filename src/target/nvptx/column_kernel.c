@@ -323,13 +323,12 @@ o3_status_t o3_column_make(const o3_kernel_site_t *site, o3_gpu_kernel_t *kernel
   return w->status;
 }
 
-const char *o3_column_refuse_ops(const o3_gpu_t *gpu, int num_ops, const MlirOperation *ops) {
-  o3_arena_t *scratch = o3_arena_create();
-  o3_column_plan_t *plan = scratch ? O3_ARENA_NEW(scratch, o3_column_plan_t) : NULL;
+const char *o3_column_refuse_ops(o3_arena_t *arena, const o3_gpu_t *gpu, int num_ops,
+                                 const MlirOperation *ops) {
+  o3_column_plan_t *plan = O3_ARENA_NEW(arena, o3_column_plan_t);
   const char *why =
-      plan ? o3_column_plan(scratch, num_ops, ops, NULL, gpu->multiprocessors, plan) : "memory is out";
+      plan ? o3_column_plan(arena, num_ops, ops, NULL, gpu->multiprocessors, plan) : "memory is out";
   if (!why && shared_bytes(plan) > gpu->shared_per_block)
     why = "a block of it takes more shared memory than the card gives";
-  o3_arena_destroy(scratch);
   return why;
 }

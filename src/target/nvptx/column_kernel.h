@@ -16,6 +16,7 @@ o3_status_t o3_column_make(const o3_kernel_site_t *site, o3_gpu_kernel_t *kernel
 
 /* Why the family would not take a kernel of these ops, linalg.generic on tensors in order, of which the last
  * gives the result; NULL when it would. */
-const char *o3_column_refuse_ops(const struct o3_gpu *gpu, int num_ops, const MlirOperation *ops);
+const char *o3_column_refuse_ops(o3_arena_t *arena, const struct o3_gpu *gpu, int num_ops,
+                                 const MlirOperation *ops);
 
 #endif

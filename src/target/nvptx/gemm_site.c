@@ -636,20 +636,15 @@ const char *o3_gemm_refuse_ops(o3_arena_t *arena, const o3_gpu_t *gpu, int num_o
   return r ? read_all(r) : "memory is out";
 }
 
-const char *o3_gemm_refuse_padding(const o3_gpu_t *gpu, MlirOperation product, MlirOperation padding) {
-  o3_arena_t *scratch = o3_arena_create();
-  if (!scratch) return "memory is out";
-  const o3_kernel_site_t site = tensor_site(scratch, gpu, 0, NULL);
+const char *o3_gemm_refuse_padding(o3_arena_t *arena, const o3_gpu_t *gpu, MlirOperation product,
+                                   MlirOperation padding) {
+  const o3_kernel_site_t site = tensor_site(arena, gpu, 0, NULL);
   reader_t *r = create_reader(&site);
-  const char *why = r ? NULL : "memory is out";
-  if (!why && !o3_halo_read(padding, &r->halo)) why = "it is no border of zeros";
-  if (!why) {
-    r->has_halo = r->tensor_cores = true;
-    why = read_product(r, product);
-  }
-  if (!why) why = refuse(r);
-  o3_arena_destroy(scratch);
-  return why;
+  if (!r) return "memory is out";
+  if (!o3_halo_read(padding, &r->halo)) return "it is no border of zeros";
+  r->has_halo = r->tensor_cores = true;
+  const char *why = read_product(r, product);
+  return why ? why : refuse(r);
 }
 
 /* ---- Families ---- */

@@ -32,6 +32,7 @@ const char *o3_gemm_refuse_ops(o3_arena_t *arena, const struct o3_gpu *gpu, int 
 
 /* Why none would do without |padding|, the op on tensors that gives |product| its first factor;
  * NULL when it reads the image without a border. */
-const char *o3_gemm_refuse_padding(const struct o3_gpu *gpu, MlirOperation product, MlirOperation padding);
+const char *o3_gemm_refuse_padding(o3_arena_t *arena, const struct o3_gpu *gpu, MlirOperation product,
+                                   MlirOperation padding);
 
 #endif

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "base/log.h"
 #include "base/strbuf.h"
 #include "ir/context.h"
@@ -21,6 +22,7 @@
 #include "target/nvptx/merge_padding.h"
 #include "target/nvptx/nvptx.h"
 #include "target/nvptx/nvptx_ir.h"
+#include "target/nvptx/open_batch_launch.h"
 
 /* ---- Kernels of families ---- */
 
@@ -41,14 +43,23 @@ static void read_body(MlirOperation kernel, body_ops_t *body) {
     if (o3_op_is(op, "linalg.generic")) body->ops[body->num_ops++] = op;
 }
 
+/* Of |op| and those behind it. */
+static MlirOperation find_kernel(MlirOperation op) {
+  while (!mlirOperationIsNull(op) && mlirAttributeIsNull(o3_op_attr(op, "nvvm.kernel")))
+    op = mlirOperationGetNextInBlock(op);
+  O3_ASSERT(!mlirOperationIsNull(op), "families write one kernel");
+  return op;
+}
+
 /* The family's functions and globals, into the device module; what is there already is the same. */
-static o3_status_t add_code(MlirModule module, const o3_gpu_kernel_t *kernel) {
+static o3_status_t add_code(MlirModule module, const o3_gpu_kernel_t *kernel, const o3_batch_units_t *units) {
   MlirModule parsed;
   MlirBlock device = o3_nvptx_device(module);
   O3_TRY(
       o3_ir_parse(mlirModuleGetContext(module), kernel->text, strlen(kernel->text), kernel->name, &parsed));
   MlirOperation op = mlirBlockGetFirstOperation(mlirModuleGetBody(parsed));
-  while (!mlirOperationIsNull(op)) {
+  o3_status_t status = units ? o3_batch_launch_code(find_kernel(op), kernel, units) : NULL;
+  while (!mlirOperationIsNull(op) && !status) {
     MlirOperation next = mlirOperationGetNextInBlock(op);
     MlirStringRef name = o3_op_string(op, "sym_name");
     MlirOperation there = mlirBlockGetFirstOperation(device);
@@ -61,18 +72,20 @@ static o3_status_t add_code(MlirModule module, const o3_gpu_kernel_t *kernel) {
     op = next;
   }
   mlirModuleDestroy(parsed);
-  return NULL;
+  return status;
 }
 
-/* A constant of the host: what the encoder is given. See o3rt_gpu_tensor_map. */
-static MlirValue map_spec(o3_builder_t *b, MlirModule module, const o3_gpu_tensor_map_t *map) {
+/* What the encoder is given, in memory of the host. See o3rt_gpu_tensor_map. |batches|: index, or null. */
+static MlirValue map_spec(o3_builder_t *b, MlirModule module, const o3_gpu_tensor_map_t *map,
+                          MlirValue batches) {
   int64_t words[4 + 3 * O3_GPU_MAP_RANK + 6];
-  int count = 0;
+  int count = 0, last = -1;
   words[count++] = o3_gpu_element_info(map->element)->tensor_map;
   words[count++] = map->rank;
   words[count++] = map->swizzle;
   words[count++] = map->windows;
   for (int i = 0; i < map->rank; ++i) words[count++] = map->sizes[i];
+  if (map->batches) last = count - 1;
   for (int i = 0; i < map->rank; ++i) words[count++] = map->strides[i];
   for (int i = 0; i < map->rank; ++i) words[count++] = map->box[i];
   const int32_t *const windows[] = {map->lows, map->highs, map->steps};
@@ -84,7 +97,8 @@ static MlirValue map_spec(o3_builder_t *b, MlirModule module, const o3_gpu_tenso
         b, "llvm.getelementptr", o3_cpu_ptr_type(b->context), O3_VALUES(memory),
         O3_ATTRS({"rawConstantIndices", mlirDenseI32ArrayGet(b->context, 1, (int32_t[]){(int32_t)i})},
                  {"elem_type", o3_attr_type(i64)}));
-    o3_build0(b, "llvm.store", O3_VALUES(o3_build_int(b, i64, words[i]), at));
+    MlirValue word = i == last ? o3_cpu_to_i64(b, batches) : o3_build_int(b, i64, words[i]);
+    o3_build0(b, "llvm.store", O3_VALUES(word, at));
   }
   return memory;
 }
@@ -93,7 +107,7 @@ enum { MAP_BYTES = 128 };
 
 /* The tensor map of argument |index|, encoded on the stack. */
 static MlirValue encode_map(o3_builder_t *b, MlirModule module, int index, const o3_gpu_argument_t *argument,
-                            MlirValue buffer) {
+                            MlirValue buffer, MlirValue batches) {
   MlirValue all = o3_nvptx_stack(module, "maps", MAP_BYTES * O3_GPU_MAX_ARGUMENTS);
   MlirValue map = o3_build1_attrs(
       b, "llvm.getelementptr", o3_cpu_ptr_type(b->context), O3_VALUES(all),
@@ -104,7 +118,8 @@ static MlirValue encode_map(o3_builder_t *b, MlirModule module, int index, const
   if (argument->offset) address = o3_build2(b, "arith.addi", address, o3_build_index(b, argument->offset));
   MlirValue pointer =
       o3_build1(b, "llvm.inttoptr", o3_cpu_ptr_type(b->context), O3_VALUES(o3_cpu_to_i64(b, address)));
-  MlirValue operands[4] = {o3_cpu_session(module), map, pointer, map_spec(b, module, &argument->map)};
+  MlirValue operands[4] = {o3_cpu_session(module), map, pointer,
+                           map_spec(b, module, &argument->map, batches)};
   o3_nvptx_call(b, module, O3_NVPTX_RT_MAP, 4, operands);
   return map;
 }
@@ -149,15 +164,19 @@ static o3_status_t grid_of_rows(o3_builder_t *b, const too_large_t *label, const
   return NULL;
 }
 
-static o3_status_t launch_family(const o3_inlined_t *at, const o3_gpu_kernel_t *kernel, const char *label) {
+/* |unit|: elements of a batch of the result, of a kernel made for one; 0: it is for all. */
+static o3_status_t launch_family(const o3_inlined_t *at, const o3_gpu_kernel_t *kernel, int64_t unit,
+                                 const char *label) {
   o3_builder_t b = o3_builder_before(at->call);
-  MlirValue arguments[O3_GPU_MAX_ARGUMENTS];
+  MlirValue arguments[O3_GPU_MAX_ARGUMENTS], batches = {0};
+  MlirValue result = mlirOperationGetOperand(at->call, mlirOperationGetNumOperands(at->call) - 1);
+  if (unit) batches = count_rows(&b, result, unit);
   bool is_map[O3_GPU_MAX_ARGUMENTS];
   for (int i = 0; i < kernel->num_arguments; ++i) {
     const o3_gpu_argument_t *argument = &kernel->arguments[i];
     MlirValue buffer = mlirOperationGetOperand(at->call, argument->buffer);
     is_map[i] = argument->kind == O3_GPU_ARG_TENSOR_MAP;
-    arguments[i] = is_map[i] ? encode_map(&b, at->module, i, argument, buffer) : buffer;
+    arguments[i] = is_map[i] ? encode_map(&b, at->module, i, argument, buffer, batches) : buffer;
     if (argument->kind == O3_GPU_ARG_ROWS) arguments[i] = count_rows(&b, buffer, argument->columns);
   }
   o3_nvptx_launch_t launch = {.family = kernel->family,
@@ -175,6 +194,7 @@ static o3_status_t launch_family(const o3_inlined_t *at, const o3_gpu_kernel_t *
     launch.grid[i] = o3_build_index(&b, kernel->grid[i]);
     launch.block[i] = o3_build_index(&b, i ? 1 : kernel->block);
   }
+  if (unit) launch.grid[0] = o3_build2(&b, "arith.muli", launch.grid[0], batches);
   if (kernel->rows.tile)
     O3_TRY(grid_of_rows(&b, &(too_large_t){at->module, label}, kernel, arguments[kernel->num_arguments - 1],
                         &launch.grid[0]));
@@ -208,41 +228,80 @@ static uint64_t find_constants(const o3_inlined_t *at, int count) {
   return constants;
 }
 
-/* Offers the kernel to the families. */
-static o3_status_t try_families(o3_inlined_t *at, const char *label, bool *taken) {
-  static _Thread_local body_ops_t body;
+static o3_kernel_site_t site_of(const o3_inlined_t *at, const body_ops_t *body) {
   const o3_gpu_t *gpu = at->env->machine->gpu;
-  o3_gpu_kernel_t kernel = {0};
-  read_body(at->kernel, &body);
-  o3_kernel_site_t site = {
+  o3_precision_t precision = at->env->precision;
+  return (o3_kernel_site_t){
       .arena = at->env->arena,
       .gpu = gpu,
       .sm = gpu->sm,
       .multiprocessors = gpu->multiprocessors,
       .shared_bytes = (int)gpu->shared_per_block,
-      .rounds_to_tf32 = at->env->precision == O3_PRECISION_TF32,
-      .rounds_to_half = at->env->precision == O3_PRECISION_FP16 || at->env->precision == O3_PRECISION_BF16,
+      .rounds_to_tf32 = precision == O3_PRECISION_TF32,
+      .rounds_to_half = precision == O3_PRECISION_FP16 || precision == O3_PRECISION_BF16,
       .kind = o3_op_string(at->kernel, "o3.kernel_kind"),
-      .num_ops = body.num_ops,
-      .ops = body.ops,
-      .num_arguments = body.num_arguments,
-      .arguments = body.arguments,
-      .constants = find_constants(at, body.num_arguments)};
-  o3_status_t status = o3_fast_kernel_make(&site, &kernel);
+      .num_ops = body->num_ops,
+      .ops = body->ops,
+      .num_arguments = body->num_arguments,
+      .arguments = body->arguments,
+      .constants = find_constants(at, body->num_arguments)};
+}
+
+/* UNSUPPORTED becomes |taken| = false. */
+static o3_status_t note_refused(o3_status_t status, const char *label, const char *of, bool *taken) {
   *taken = !status;
-  if (status && o3_status_code(status) == O3_STATUS_UNSUPPORTED) {
-    o3_log(O3_LOG_DEBUG, "%s: generic kernel; %s", label, o3_status_message(status));
-    o3_status_destroy(status);
-    status = NULL;
-  }
-  if (*taken) status = add_code(at->module, &kernel);
-  if (*taken && !status) {
-    note_architecture(at->module, &kernel);
-    status = launch_family(at, &kernel, label);
-    destroy_copies(at);
-  }
+  if (!status || o3_status_code(status) != O3_STATUS_UNSUPPORTED) return status;
+  o3_log(O3_LOG_DEBUG, "%s: generic kernel%s; %s", label, of, o3_status_message(status));
+  o3_status_destroy(status);
+  return NULL;
+}
+
+static o3_status_t add_kernel(const o3_inlined_t *at, const o3_gpu_kernel_t *kernel,
+                              const o3_batch_units_t *units, int64_t unit, const char *label) {
+  O3_TRY(add_code(at->module, kernel, units));
+  note_architecture(at->module, kernel);
+  return launch_family(at, kernel, unit, label);
+}
+
+/* Offers the kernel of one batch to the families, if it is one of batches. */
+static o3_status_t try_batch(const o3_inlined_t *at, const o3_kernel_site_t *site, const char *label,
+                             bool *taken) {
+  o3_gpu_kernel_t kernel = {0};
+  o3_open_batch_t batch;
+  o3_batch_units_t units = {0};
+  const char *why_not = NULL;
+  *taken = false;
+  if (!o3_open_batch_begin(&batch, site->arena, site->num_ops, site->ops)) return NULL;
+  o3_status_t status = o3_fast_kernel_make(site, &kernel);
+  if (!status) status = o3_batch_launch_prepare(site, &batch, &kernel, &units, &why_not);
+  int64_t unit = o3_open_batch_unit(&batch, site->arguments[site->num_arguments - 1]);
+  o3_open_batch_end(&batch);
+  if (!status && why_not)
+    status = o3_status_create(O3_STATUS_UNSUPPORTED, "family '%s': %s", kernel.family, why_not);
+  status = note_refused(status, label, " of each batch", taken);
+  if (*taken) status = add_kernel(at, &kernel, &units, unit, label);
   o3_gpu_kernel_deinit(&kernel);
   return status;
+}
+
+static o3_status_t try_whole(const o3_inlined_t *at, const o3_kernel_site_t *site, const char *label,
+                             bool *taken) {
+  o3_gpu_kernel_t kernel = {0};
+  o3_status_t status = note_refused(o3_fast_kernel_make(site, &kernel), label, "", taken);
+  if (*taken) status = add_kernel(at, &kernel, NULL, 0, label);
+  o3_gpu_kernel_deinit(&kernel);
+  return status;
+}
+
+/* Offers the kernel to the families. */
+static o3_status_t try_families(o3_inlined_t *at, const char *label, bool *taken) {
+  static _Thread_local body_ops_t body;
+  read_body(at->kernel, &body);
+  const o3_kernel_site_t site = site_of(at, &body);
+  O3_TRY(try_whole(at, &site, label, taken));
+  if (!*taken) O3_TRY(try_batch(at, &site, label, taken));
+  if (*taken) destroy_copies(at);
+  return NULL;
 }
 
 /* "Conv_3, Relu_4" */

@@ -12,6 +12,7 @@
 #include "target/nvptx/generic.h"
 #include "target/nvptx/gpu_query.h"
 #include "target/nvptx/nvptx.h"
+#include "target/nvptx/open_batch.h"
 #include "target/nvptx/split_sums.h"
 
 #define O3_NVPTX_SHARED(stage, name, function, level, summary) \
@@ -39,13 +40,41 @@ static const char *refuse_epilogue(MlirOperation product, MlirOperation op) {
   return NULL;
 }
 
-/* Sums that are not in the result's memory are those of the fast kernels: in registers. */
-static const char *refuse_conversion(const o3_gpu_t *gpu, int num_ops, const MlirOperation *ops) {
+/* What takes ops of known sizes takes each batch of those whose batch is known only at run time, too. */
+typedef const char *(*refuse_ops_fn_t)(o3_arena_t *scratch, const o3_gpu_t *gpu, int num_ops,
+                                       const MlirOperation *ops);
+
+static const char *refuse_batches(refuse_ops_fn_t refuse, const o3_gpu_t *gpu, int num_ops,
+                                  const MlirOperation *ops) {
+  o3_open_batch_t batch;
   o3_arena_t *scratch = o3_arena_create();
   if (!scratch) return "memory is out";
-  const char *why = o3_gemm_refuse_ops(scratch, gpu, num_ops, ops);
+  const char *why = refuse(scratch, gpu, num_ops, ops);
+  if (why && o3_open_batch_begin(&batch, scratch, num_ops, ops)) {
+    why = refuse(scratch, gpu, num_ops, ops);
+    o3_open_batch_end(&batch);
+  }
   o3_arena_destroy(scratch);
   return why;
+}
+
+/* Sums that are not in the result's memory are those of the fast kernels: in registers. */
+static const char *refuse_conversion(const o3_gpu_t *gpu, int num_ops, const MlirOperation *ops) {
+  return refuse_batches(o3_gemm_refuse_ops, gpu, num_ops, ops);
+}
+
+static const char *refuse_columns(const o3_gpu_t *gpu, int num_ops, const MlirOperation *ops) {
+  return refuse_batches(o3_column_refuse_ops, gpu, num_ops, ops);
+}
+
+static const char *refuse_border(o3_arena_t *scratch, const o3_gpu_t *gpu, int num_ops,
+                                 const MlirOperation *ops) {
+  (void)num_ops;
+  return o3_gemm_refuse_padding(scratch, gpu, ops[1], ops[0]);
+}
+
+static const char *refuse_padding(const o3_gpu_t *gpu, MlirOperation product, MlirOperation padding) {
+  return refuse_batches(refuse_border, gpu, 2, (MlirOperation[]){padding, product});
 }
 
 /* What TMA asks for, gemm_launch.c. */
@@ -56,11 +85,7 @@ static const char *refuse_float8(const o3_gpu_t *gpu, int64_t columns, int64_t d
 }
 
 static const char *refuse_attention(const o3_gpu_t *gpu, int num_ops, const MlirOperation *ops) {
-  o3_arena_t *scratch = o3_arena_create();
-  if (!scratch) return "memory is out";
-  const char *why = o3_attention_refuse_ops(scratch, gpu, num_ops, ops);
-  o3_arena_destroy(scratch);
-  return why;
+  return refuse_batches(o3_attention_refuse_ops, gpu, num_ops, ops);
 }
 
 static const o3_kernel_support_t KERNELS = {.prepare = o3_nvptx_split_sums,
@@ -72,8 +97,8 @@ static const o3_kernel_support_t KERNELS = {.prepare = o3_nvptx_split_sums,
                                             .refuse_epilogue = refuse_epilogue,
                                             .refuse_attention_ops = refuse_attention,
                                             .refuse_conversion = refuse_conversion,
-                                            .refuse_columns = o3_column_refuse_ops,
-                                            .refuse_padding = o3_gemm_refuse_padding,
+                                            .refuse_columns = refuse_columns,
+                                            .refuse_padding = refuse_padding,
                                             .refuse_float8 = refuse_float8};
 
 const o3_target_t *o3_target_x86_64_v3(void);

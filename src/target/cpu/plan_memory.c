@@ -22,23 +22,29 @@
 #include "target/cpu/hoist.h"
 #include "target/cpu/pack_intervals.h"
 
+/* Dynamic sizes. Products of the same ones are equal whatever their order; code multiplies them in that of an
+ * alloc, which is the same in each compilation, as addresses are not. */
+typedef struct dims {
+  int count;
+  MlirValue listed[O3_IR_MAX_RANK]; /* as the alloc has them */
+  MlirValue sorted[O3_IR_MAX_RANK]; /* by address */
+} dims_t;
+
 typedef struct buffer {
   MlirOperation alloc;
   MlirValue value;
   o3_aliases_t aliases;
   int64_t first, last; /* positions in the entry block */
   int64_t fixed;       /* bytes but for the dynamic sizes */
-  int num_dims;
-  MlirValue dims[O3_IR_MAX_RANK]; /* sorted by address */
-  int64_t offset;                 /* in its group, in units of the product of dims */
+  dims_t dims;
+  int64_t offset; /* in its group, in units of the product of dims */
   int group;
 } buffer_t;
 
 /* Buffers with the same dims; or, if |slot|, any that live one after another. */
 typedef struct group {
   bool slot;
-  int num_dims;
-  MlirValue dims[O3_IR_MAX_RANK];
+  dims_t dims;
   int64_t total, live; /* bytes for each unit */
   int64_t last;        /* of a slot: when its newest buffer ends */
   MlirValue base;      /* result: offset in the arena */
@@ -85,6 +91,17 @@ static int compare_values(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
+static dims_t dims_of(MlirOperation alloc) {
+  dims_t dims = {.count = (int)mlirOperationGetNumOperands(alloc)};
+  for (int i = 0; i < dims.count; ++i) dims.listed[i] = dims.sorted[i] = mlirOperationGetOperand(alloc, i);
+  qsort(dims.sorted, (size_t)dims.count, sizeof(MlirValue), compare_values);
+  return dims;
+}
+
+static bool are_same_dims(const dims_t *a, const dims_t *b) {
+  return a->count == b->count && !memcmp(a->sorted, b->sorted, (size_t)a->count * sizeof(MlirValue));
+}
+
 /* False when the fixed part is absurd. */
 static bool measure(buffer_t *buffer) {
   MlirType type = mlirValueGetType(buffer->value);
@@ -93,9 +110,7 @@ static bool measure(buffer_t *buffer) {
     int64_t size = o3_type_dim(type, i);
     if (size >= 0 && __builtin_mul_overflow(buffer->fixed, size, &buffer->fixed)) return false;
   }
-  buffer->num_dims = (int)mlirOperationGetNumOperands(buffer->alloc);
-  for (int i = 0; i < buffer->num_dims; ++i) buffer->dims[i] = mlirOperationGetOperand(buffer->alloc, i);
-  qsort(buffer->dims, (size_t)buffer->num_dims, sizeof(MlirValue), compare_values);
+  buffer->dims = dims_of(buffer->alloc);
   return buffer->fixed < INT64_MAX / 4;
 }
 
@@ -105,8 +120,8 @@ static bool is_on_card(const plan_t *plan, MlirOperation op) {
 }
 
 static bool is_known_at_start(const plan_t *plan, const buffer_t *buffer) {
-  for (int i = 0; i < buffer->num_dims; ++i) {
-    if (!o3_hoist_is_possible(buffer->dims[i], plan->main)) return false;
+  for (int i = 0; i < buffer->dims.count; ++i) {
+    if (!o3_hoist_is_possible(buffer->dims.listed[i], plan->main)) return false;
   }
   return true;
 }
@@ -185,38 +200,33 @@ static o3_status_t find_lifetimes(plan_t *plan) {
 /* ---- Groups ---- */
 
 static int find_group(const plan_t *plan, const buffer_t *buffer) {
-  size_t bytes = (size_t)buffer->num_dims * sizeof(MlirValue);
   for (int i = 0; i < plan->num_groups; ++i) {
     const group_t *group = &plan->groups[i];
-    if (!group->slot && group->num_dims == buffer->num_dims && memcmp(group->dims, buffer->dims, bytes) == 0)
-      return i;
+    if (!group->slot && are_same_dims(&group->dims, &buffer->dims)) return i;
   }
   return -1;
 }
 
 /* A free slot, one of the same dims if there is, as its size does not grow then. */
 static int find_slot(const plan_t *plan, const buffer_t *buffer) {
-  size_t bytes = (size_t)buffer->num_dims * sizeof(MlirValue);
   int found = -1;
   for (int i = 0; i < plan->num_groups; ++i) {
     const group_t *group = &plan->groups[i];
     if (!group->slot || group->last >= buffer->first) continue;
-    if (group->num_dims == buffer->num_dims && memcmp(group->dims, buffer->dims, bytes) == 0) return i;
+    if (are_same_dims(&group->dims, &buffer->dims)) return i;
     if (found < 0) found = i;
   }
   return found;
 }
 
 static int add_group(plan_t *plan, const buffer_t *buffer, bool slot) {
-  group_t *group = &plan->groups[plan->num_groups];
-  *group = (group_t){.slot = slot, .num_dims = buffer->num_dims};
-  memcpy(group->dims, buffer->dims, sizeof(group->dims));
+  plan->groups[plan->num_groups] = (group_t){.slot = slot, .dims = buffer->dims};
   return plan->num_groups++;
 }
 
 static void assign_group(plan_t *plan, buffer_t *buffer) {
   int64_t rounded = round_up(buffer->fixed);
-  bool slot = buffer->num_dims > 0 && rounded - buffer->fixed > buffer->fixed / 10;
+  bool slot = buffer->dims.count > 0 && rounded - buffer->fixed > buffer->fixed / 10;
   int group = slot ? find_slot(plan, buffer) : find_group(plan, buffer);
   if (group < 0) group = add_group(plan, buffer, slot);
   buffer->group = group;
@@ -264,12 +274,12 @@ typedef struct amount {
   MlirValue rough; /* f64 */
 } amount_t;
 
-static amount_t amount_of(o3_builder_t *b, int64_t fixed, int count, const MlirValue *dims) {
+static amount_t amount_of(o3_builder_t *b, int64_t fixed, const dims_t *dims) {
   MlirType f64 = mlirF64TypeGet(b->context);
   amount_t it = {o3_build_index(b, fixed), o3_build_float(b, f64, (double)fixed)};
-  for (int i = 0; i < count; ++i) {
-    MlirValue rough = o3_build1(b, "arith.sitofp", f64, O3_VALUES(o3_cpu_to_i64(b, dims[i])));
-    it.exact = o3_build2(b, "arith.muli", it.exact, dims[i]);
+  for (int i = 0; i < dims->count; ++i) {
+    MlirValue rough = o3_build1(b, "arith.sitofp", f64, O3_VALUES(o3_cpu_to_i64(b, dims->listed[i])));
+    it.exact = o3_build2(b, "arith.muli", it.exact, dims->listed[i]);
     it.rough = o3_build2(b, "arith.mulf", it.rough, rough);
   }
   return it;
@@ -293,7 +303,7 @@ static amount_t slot_amount(plan_t *plan, o3_builder_t *b, int index) {
   for (int i = 0; i < plan->num_buffers; ++i) {
     const buffer_t *buffer = &plan->buffers[i];
     if (buffer->group != index) continue;
-    amount_t it = aligned(b, amount_of(b, buffer->fixed, buffer->num_dims, buffer->dims));
+    amount_t it = aligned(b, amount_of(b, buffer->fixed, &buffer->dims));
     if (!mlirValueIsNull(most.exact)) {
       it.exact = o3_build2(b, "arith.maxui", most.exact, it.exact);
       it.rough = o3_build2(b, "arith.maximumf", most.rough, it.rough);
@@ -308,8 +318,7 @@ static MlirValue lay_groups(plan_t *plan, o3_builder_t *b) {
   amount_t total = {o3_build_index(b, 0), o3_build_float(b, mlirF64TypeGet(b->context), 0.0)};
   for (int i = 0; i < plan->num_groups; ++i) {
     group_t *group = &plan->groups[i];
-    amount_t it =
-        group->slot ? slot_amount(plan, b, i) : amount_of(b, group->total, group->num_dims, group->dims);
+    amount_t it = group->slot ? slot_amount(plan, b, i) : amount_of(b, group->total, &group->dims);
     group->base = total.exact;
     total.exact = o3_build2(b, "arith.addi", total.exact, it.exact);
     total.rough = o3_build2(b, "arith.addf", total.rough, it.rough);
@@ -357,7 +366,8 @@ static void drop_deallocs(const buffer_t *buffer) {
 
 static void place_buffer(plan_t *plan, o3_builder_t *top, MlirValue arena, buffer_t *buffer) {
   const group_t *group = &plan->groups[buffer->group];
-  amount_t inside = amount_of(top, buffer->offset, group->slot ? 0 : group->num_dims, group->dims);
+  static const dims_t NONE = {0};
+  amount_t inside = amount_of(top, buffer->offset, group->slot ? &NONE : &group->dims);
   MlirValue offset = o3_build2(top, "arith.addi", group->base, inside.exact);
   MlirAttribute description = describe(plan, buffer);
   drop_deallocs(buffer);
@@ -374,7 +384,7 @@ static o3_status_t use_heap(MlirOperation op, void *context) {
   if (o3_op_is(op, "memref.alloc")) {
     buffer_t buffer = {.alloc = op, .value = mlirOperationGetResult(op, 0)};
     if (!measure(&buffer)) buffer.fixed = INT64_MAX / 4;
-    MlirValue bytes = checked_bytes(&b, amount_of(&b, buffer.fixed, buffer.num_dims, buffer.dims));
+    MlirValue bytes = checked_bytes(&b, amount_of(&b, buffer.fixed, &buffer.dims));
     MlirValue operands[2] = {session, o3_cpu_to_i64(&b, bytes)};
     o3_cpu_rt_t alloc = is_on_card(plan, op) ? O3_CPU_RT_GPU_ALLOC : O3_CPU_RT_ALLOC;
     MlirValue pointer = o3_cpu_call_runtime(&b, plan->module, alloc, 2, operands);
@@ -398,7 +408,8 @@ static o3_status_t write_plan(plan_t *plan) {
   int64_t total = 0, live = 0;
   o3_builder_t top = o3_builder_before(anchor);
   for (int i = 0; i < plan->num_buffers; ++i) {
-    for (int d = 0; d < plan->buffers[i].num_dims; ++d) o3_hoist(plan->buffers[i].dims[d], anchor);
+    const dims_t *dims = &plan->buffers[i].dims;
+    for (int d = 0; d < dims->count; ++d) o3_hoist(dims->listed[d], anchor);
   }
   MlirValue bytes = lay_groups(plan, &top);
   MlirValue operands[2] = {o3_cpu_session(plan->module), o3_cpu_to_i64(&top, bytes)};

@@ -6,7 +6,7 @@
 
 /* Joined parts stay whole blocks of this many channels, which blocked layouts can join without moving them.
  */
-enum { JOIN_MULTIPLE = 16 };
+enum { JOIN_MULTIPLE = O3_BLOCK_LANES };
 
 /* ---- Facts ---- */
 

@@ -8,7 +8,9 @@
 #include <math.h>
 #include <stddef.h>
 
-enum { LANES = 16, TILE_COLUMNS = 28, DENSE_BLOCKS = 3, LATENCY = 4 };
+#include "ir/block_lanes.h"
+
+enum { LANES = O3_BLOCK_LANES, TILE_COLUMNS = 28, DENSE_BLOCKS = 3, LATENCY = 4 };
 /* Vectors of pixels that compressed rows of convolutions work on at a time; rows of a matrix:
  * O3_SPARSE_PANEL. */
 enum { PIECE = 14 * LANES, SECOND_CACHE = 1 << 20 };

@@ -5,8 +5,9 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "ir/block_lanes.h"
 
-enum { LANES = 16, LEAST_LANES = 4 };
+enum { LANES = O3_BLOCK_LANES, LEAST_LANES = 4 };
 enum { MAX_CHANNELS = 1 << 16, MAX_WINDOW = 1 << 7, MAX_GROUP = 32 };
 
 /* ---- Formats ---- */

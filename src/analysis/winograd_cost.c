@@ -18,12 +18,13 @@
 #include <stdio.h>
 
 #include "analysis/winograd.h"
+#include "ir/block_lanes.h"
 
 /* Gains are estimated with care, for a direct convolution is never wrong: on large images they are as much
  * larger. */
 #define MORE_ON_LARGE_IMAGES 1.2
 
-enum { LANES = 16, DIRECT_POINTS = 9 };
+enum { LANES = O3_BLOCK_LANES, DIRECT_POINTS = 9 };
 /* Of what is known only at run time: networks halve an image as they double its channels, 64 of 56 x 56. */
 enum { ASSUMED_IMAGES = 1, ASSUMED_CHANNELS_BY_SIZE = 64 * 56 };
 

@@ -5,7 +5,7 @@
 #include "base/map.h"
 #include "ir/pass.h"
 
-/* The kernel that |op| calls; a null op for other calls and ops. */
+/* The kernel that |op| of @main calls, in the fuse stage and after it; a null op for other calls and ops. */
 MlirOperation o3_fuse_called_kernel(MlirModule module, MlirOperation op);
 
 /* Copies all ops of |kernel| but the return into |block|, before |before| or, when that is null, to its end.

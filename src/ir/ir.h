@@ -15,6 +15,7 @@
 
 #include "base/float8.h"
 #include "base/status.h"
+#include "ir/block_lanes.h"
 
 /* The largest rank that the compiler takes (and the runtime, O3_MAX_RANK). */
 #define O3_IR_MAX_RANK 16

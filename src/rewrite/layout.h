@@ -18,7 +18,7 @@
 #include "ir/build.h"
 #include "ir/pass.h"
 
-enum { O3_LAYOUT_LANES = 16, O3_LAYOUT_LAST_UNIT = 8 };
+enum { O3_LAYOUT_LAST_UNIT = 8 };
 
 typedef struct o3_layout {
   o3_pass_env_t *env;

@@ -153,12 +153,12 @@ MlirValue o3_layout_reduce(o3_layout_t *self, MlirOperation op) {
 
 /* What channels are joined and cut at: blocks, of which the last one may have less; or units of a block. */
 static int64_t channel_unit(const o3_layout_t *self) {
-  return self->last ? O3_LAYOUT_LAST_UNIT : O3_LAYOUT_LANES;
+  return self->last ? O3_LAYOUT_LAST_UNIT : O3_BLOCK_LANES;
 }
 
 /* Parts that are joined end at these at least. */
 static int64_t whole_unit(const o3_layout_t *self) {
-  return self->last ? O3_LAYOUT_LAST_UNIT : O3_LAYOUT_LANES / 2;
+  return self->last ? O3_LAYOUT_LAST_UNIT : O3_BLOCK_LANES / 2;
 }
 
 /* The dimension of a blocked value that channels are joined and cut along. */
@@ -166,7 +166,7 @@ static int64_t channel_axis(const o3_layout_t *self) { return self->last ? 4 : 1
 
 /* ---- Channels joined in halves of blocks ---- */
 
-enum { HALF = O3_LAYOUT_LANES / 2, MAX_BLOCKS = 32 };
+enum { HALF = O3_BLOCK_LANES / 2, MAX_BLOCKS = 32 };
 
 typedef struct halves {
   o3_layout_t *self;
@@ -215,7 +215,7 @@ static MlirValue build_block(halves_t *h, int i) {
   bool has_next = i + 1 < h->count;
   bool whole =
       lane == 0 && has_next && mlirValueEqual(h->parts[i], h->parts[i + 1]) && h->at[i + 1] == h->at[i] + 1;
-  if (whole) return cut_lanes(h->self, h->parts[i], block, 0, O3_LAYOUT_LANES);
+  if (whole) return cut_lanes(h->self, h->parts[i], block, 0, O3_BLOCK_LANES);
   MlirValue halves[2] = {cut_lanes(h->self, h->parts[i], block, lane, HALF)};
   if (!has_next) return o3_layout_pad(h->self, halves[0], 4, HALF, 0);
   halves[1] = cut_lanes(h->self, h->parts[i + 1], h->at[i + 1] / 2, h->at[i + 1] % 2 * HALF, HALF);

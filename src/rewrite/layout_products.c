@@ -4,7 +4,7 @@
 #include "rewrite/layout.h"
 #include "rewrite/layout_sparse.h"
 
-enum { LANES = O3_LAYOUT_LANES };
+enum { LANES = O3_BLOCK_LANES };
 
 typedef struct conv {
   MlirOperation op;

@@ -162,7 +162,7 @@ static MlirValue pad_to(o3_layout_t *self, MlirValue x, const o3_shape_t *lows, 
 static int64_t panel_of(MlirAffineExpr rows) {
   int64_t count;
   if (!o3_expr_is_const(rows, &count) || count >= O3_SPARSE_PANEL) return O3_SPARSE_PANEL;
-  return count > 0 ? o3_layout_round_up(count, O3_LAYOUT_LANES) : O3_LAYOUT_LANES;
+  return count > 0 ? o3_layout_round_up(count, O3_BLOCK_LANES) : O3_BLOCK_LANES;
 }
 
 MlirValue o3_layout_row_panels(o3_layout_t *self, MlirValue a, o3_shape_t *flat) {

@@ -146,7 +146,7 @@ int64_t o3_layout_size(const o3_shape_t *shape, int dim) {
 /* ---- Blocked values ---- */
 
 int64_t o3_layout_lanes(const o3_layout_t *self, int64_t channels) {
-  return self->last ? o3_layout_round_up(channels, O3_LAYOUT_LAST_UNIT) : O3_LAYOUT_LANES;
+  return self->last ? o3_layout_round_up(channels, O3_LAYOUT_LAST_UNIT) : O3_BLOCK_LANES;
 }
 
 void o3_layout_blocked_shape(const o3_layout_t *self, const o3_shape_t *plain, o3_shape_t *blocked) {

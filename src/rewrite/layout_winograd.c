@@ -5,7 +5,7 @@
 /* ---- Weights ---- */
 
 MlirValue o3_layout_winograd_weights(o3_layout_t *self, MlirValue w, int tile) {
-  enum { LANES = O3_LAYOUT_LANES };
+  enum { LANES = O3_BLOCK_LANES };
   const o3_winograd_t *form = o3_winograd_find(tile);
   o3_shape_t shape, from;
   if (!form || !o3_layout_shape(w, &from)) return (MlirValue){0};

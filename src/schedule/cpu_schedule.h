@@ -15,54 +15,20 @@
 
 #define O3_SCHEDULE_ATTR "o3.schedule"
 
-typedef enum o3_schedule_family {
-  O3_SCHEDULE_FAMILY_PACKED,
-  O3_SCHEDULE_FAMILY_THIN,
-  O3_SCHEDULE_FAMILY_TILES,
-  O3_SCHEDULE_FAMILY_WINOGRAD,
-  O3_SCHEDULE_FAMILY_CSR,
-  O3_SCHEDULE_FAMILY_ATTENTION,
-  O3_SCHEDULE_FAMILY_LOOPS,
-  O3_SCHEDULE_FAMILY_ROWS,
-  O3_SCHEDULE_FAMILY_BORDER
-} o3_schedule_family_t;
+#define O3_SCHEDULE_FIELD(field, least, most, what) int64_t field;
+#define O3_SCHEDULE_FAMILY(id, name, ...) \
+  typedef struct o3_schedule_##name {     \
+    __VA_ARGS__                           \
+  } o3_schedule_##name##_t;
+#include "schedule/cpu_schedules.def"
+#undef O3_SCHEDULE_FAMILY
+#undef O3_SCHEDULE_FIELD
 
-#define O3_SCHEDULE_PACKED(field, least, most, what) int64_t field;
-typedef struct o3_schedule_packed {
+#define O3_SCHEDULE_FAMILY(id, ...) O3_SCHEDULE_FAMILY_##id,
+typedef enum o3_schedule_family {
 #include "schedule/cpu_schedules.def"
-} o3_schedule_packed_t;
-#define O3_SCHEDULE_THIN(field, least, most, what) int64_t field;
-typedef struct o3_schedule_thin {
-#include "schedule/cpu_schedules.def"
-} o3_schedule_thin_t;
-#define O3_SCHEDULE_TILES(field, least, most, what) int64_t field;
-typedef struct o3_schedule_tiles {
-#include "schedule/cpu_schedules.def"
-} o3_schedule_tiles_t;
-#define O3_SCHEDULE_WINOGRAD(field, least, most, what) int64_t field;
-typedef struct o3_schedule_winograd {
-#include "schedule/cpu_schedules.def"
-} o3_schedule_winograd_t;
-#define O3_SCHEDULE_CSR(field, least, most, what) int64_t field;
-typedef struct o3_schedule_csr {
-#include "schedule/cpu_schedules.def"
-} o3_schedule_csr_t;
-#define O3_SCHEDULE_ATTENTION(field, least, most, what) int64_t field;
-typedef struct o3_schedule_attention {
-#include "schedule/cpu_schedules.def"
-} o3_schedule_attention_t;
-#define O3_SCHEDULE_LOOPS(field, least, most, what) int64_t field;
-typedef struct o3_schedule_loops {
-#include "schedule/cpu_schedules.def"
-} o3_schedule_loops_t;
-#define O3_SCHEDULE_ROWS(field, least, most, what) int64_t field;
-typedef struct o3_schedule_rows {
-#include "schedule/cpu_schedules.def"
-} o3_schedule_rows_t;
-#define O3_SCHEDULE_BORDER(field, least, most, what) int64_t field;
-typedef struct o3_schedule_border {
-#include "schedule/cpu_schedules.def"
-} o3_schedule_border_t;
+} o3_schedule_family_t;
+#undef O3_SCHEDULE_FAMILY
 
 /* ---- The attribute; |schedule| is the family's struct ---- */
 

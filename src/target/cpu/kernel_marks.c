@@ -17,6 +17,7 @@
 
 #include "base/check.h"
 #include "base/map.h"
+#include "fuse/kernel_body.h"
 #include "target/cpu/cpu.h"
 #include "target/cpu/cpu_ir.h"
 #include "target/cpu/nest.h"
@@ -27,17 +28,6 @@ typedef struct marker {
   MlirModule module;
   o3_ptr_vec_t entries; /* MlirAttribute.ptr */
 } marker_t;
-
-MlirOperation o3_cpu_called_kernel(MlirModule module, MlirOperation op) {
-  if (!o3_op_is(op, "func.call")) return (MlirOperation){0};
-  MlirStringRef name = mlirFlatSymbolRefAttrGetValue(o3_op_attr(op, "callee"));
-  MlirOperation func = mlirBlockGetFirstOperation(mlirModuleGetBody(module));
-  for (; !mlirOperationIsNull(func); func = mlirOperationGetNextInBlock(func)) {
-    bool is_kernel = o3_op_string(func, "o3.kernel_kind").data != NULL;
-    if (is_kernel && mlirStringRefEqual(o3_op_string(func, "sym_name"), name)) return func;
-  }
-  return (MlirOperation){0};
-}
 
 /* ---- Counting ---- */
 
@@ -91,7 +81,7 @@ static int64_t operations_of(MlirOperation op) {
 /* Blocks of channels that are not full are counted for what they hold: of |channels| 16 of each block are
  * among the dims. */
 static int64_t without_padding(MlirOperation op, int64_t all) {
-  enum { LANES = 16 };
+  enum { LANES = O3_BLOCK_LANES };
   int64_t channels[2];
   if (o3_op_ints(op, "o3.channels", channels, 2) != 2) return all;
   for (int i = 0; i < 2; ++i) {
@@ -260,7 +250,7 @@ static o3_status_t mark_regions(marker_t *self, MlirOperation op) {
 static o3_status_t mark_block(marker_t *self, MlirBlock block) {
   MlirOperation op = mlirBlockGetFirstOperation(block);
   while (!mlirOperationIsNull(op)) {
-    MlirOperation next = mlirOperationGetNextInBlock(op), kernel = o3_cpu_called_kernel(self->module, op);
+    MlirOperation next = mlirOperationGetNextInBlock(op), kernel = o3_fuse_called_kernel(self->module, op);
     if (!mlirOperationIsNull(kernel)) {
       O3_TRY(mark_call(self, op, kernel));
     } else if (o3_op_is(op, "linalg.generic")) {

@@ -7,9 +7,6 @@
 /* The number that cpu-kernel-marks gives a call of a kernel. */
 #define O3_CPU_KERNEL_NUMBER "o3.kernel"
 
-/* The kernel that |op| calls; a null op when it calls none. */
-MlirOperation o3_cpu_called_kernel(MlirModule module, MlirOperation op);
-
 /* What a kernel works on: |ops| are linalg.generic on buffers, |values| what they read and write from outside
  * (others than memrefs count nothing). */
 typedef struct o3_kernel_work {

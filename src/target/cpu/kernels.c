@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "base/map.h"
+#include "fuse/kernel_body.h"
 #include "schedule/cpu_schedule.h"
 #include "target/cpu/attention.h"
 #include "target/cpu/blocked_chain.h"
@@ -105,7 +106,7 @@ typedef struct results {
 
 static o3_status_t use_argument(MlirOperation op, void *context) {
   const results_t *self = context;
-  MlirOperation kernel = o3_cpu_called_kernel(self->module, op);
+  MlirOperation kernel = o3_fuse_called_kernel(self->module, op);
   if (mlirOperationIsNull(kernel) || mlirOperationGetNumResults(op) == 0) return NULL;
   o3_builder_t b = o3_builder_before(op);
   MlirValue operands[O3_NEST_MAX_OPERANDS * 4 + 1];
@@ -529,7 +530,7 @@ static o3_status_t emit_call(o3_pass_env_t *env, MlirModule module, MlirOperatio
   static _Thread_local inlined_t self;
   self = (inlined_t){.env = env,
                      .module = module,
-                     .kernel = o3_cpu_called_kernel(module, call),
+                     .kernel = o3_fuse_called_kernel(module, call),
                      .call = call,
                      .values = o3_ptr_map_create(env->arena)};
   O3_TRY_ALLOC(self.values);
@@ -547,7 +548,7 @@ typedef struct calls {
 
 static o3_status_t collect_call(MlirOperation op, void *context) {
   calls_t *calls = context;
-  if (mlirOperationIsNull(o3_cpu_called_kernel(calls->module, op)) || o3_ptr_vec_push(&calls->list, op.ptr))
+  if (mlirOperationIsNull(o3_fuse_called_kernel(calls->module, op)) || o3_ptr_vec_push(&calls->list, op.ptr))
     return NULL;
   return o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");
 }

@@ -92,7 +92,7 @@ static bool can_be_vector(const o3_nest_t *nest, int inner) {
  * channel-blocked images. Half or a quarter of that is a vector with nothing around it, too: of loops so
  * short LLVM makes one over the pixels, with gathers. */
 static int64_t choose_lanes(const o3_nest_t *nest, const o3_schedule_loops_t *s) {
-  enum { LANES = 16 };
+  enum { LANES = O3_BLOCK_LANES };
   if (s->inner < 0 || s->across >= 0) return 0;
   int64_t size = nest->sizes[s->inner];
   bool is_short = has_reduction(nest) ? size == LANES : size == LANES / 2 || size == LANES / 4;

@@ -86,7 +86,7 @@ MlirValue o3_sparse_part_start(const o3_nest_t *nest, const o3_sparse_form_t *fo
 
 /* How many outputs there are is the result's to tell, blocks of them in whole 16. */
 static bool read_parts(const o3_nest_t *nest, o3_sparse_form_t *form) {
-  enum { LANES = 16 };
+  enum { LANES = O3_BLOCK_LANES };
   int64_t outputs = nest->sizes[form->is_matmul ? nest->num_dims - 1 : 1];
   int64_t size = nest->operands[O3_SPARSE_ROWS].sizes[0];
   if (!form->is_matmul && form->lanes > 1) outputs *= LANES;

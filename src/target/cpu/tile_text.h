@@ -13,8 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Lanes of a block: channels of the blocked layout, columns of packed weights. */
-enum { O3_BLOCK_LANES = 16 };
+#include "ir/block_lanes.h"
 
 typedef struct o3_tile {
   int lanes;      /* elements of a vector register; divides O3_BLOCK_LANES */

@@ -13,9 +13,9 @@
  *
  * Where a kernel of rows makes the flag, the new op is its last one.
  */
+#include "fuse/kernel_body.h"
 #include "ir/build.h"
 #include "ir/pass.h"
-#include "target/cpu/kernel_marks.h"
 #include "target/nvptx/nvptx.h"
 
 static bool has_one_use(MlirValue value) {
@@ -34,7 +34,7 @@ static MlirValue flag_of(MlirOperation check) {
 }
 
 static bool runs_on_card(MlirModule module, MlirOperation op) {
-  bool kernel = o3_op_is(op, "func.call") && !mlirOperationIsNull(o3_cpu_called_kernel(module, op));
+  bool kernel = o3_op_is(op, "func.call") && !mlirOperationIsNull(o3_fuse_called_kernel(module, op));
   return kernel || o3_op_is(op, "linalg.generic");
 }
 
@@ -57,7 +57,7 @@ static MlirOperation maker_on_card(MlirModule module, MlirOperation check, MlirV
  * flag as the kernel knows it. */
 static o3_builder_t find_place(MlirModule module, MlirOperation maker, MlirOperation load, MlirValue *flag) {
   MlirOperation kernel =
-      o3_op_is(maker, "func.call") ? o3_cpu_called_kernel(module, maker) : (MlirOperation){0};
+      o3_op_is(maker, "func.call") ? o3_fuse_called_kernel(module, maker) : (MlirOperation){0};
   bool rows = !mlirOperationIsNull(kernel) && o3_str_equal(o3_op_string(kernel, "o3.kernel_kind"), "rows");
   if (!rows) return o3_builder_after(load);
   MlirBlock body = o3_func_body(kernel);

@@ -17,9 +17,9 @@
 #include <string.h>
 
 #include "base/map.h"
+#include "fuse/kernel_body.h"
 #include "target/cpu/cpu.h"
 #include "target/cpu/cpu_ir.h"
-#include "target/cpu/kernel_marks.h"
 #include "target/nvptx/nvptx.h"
 #include "target/nvptx/nvptx_ir.h"
 
@@ -120,7 +120,7 @@ static MlirModule module_of(MlirOperation op) {
 /* Calls of other functions than kernels (upstream's deallocation has a helper) are the host's. */
 static bool runs_on_card(MlirOperation op) {
   if (o3_op_is(op, "linalg.generic")) return true;
-  return o3_op_is(op, "func.call") && !mlirOperationIsNull(o3_cpu_called_kernel(module_of(op), op));
+  return o3_op_is(op, "func.call") && !mlirOperationIsNull(o3_fuse_called_kernel(module_of(op), op));
 }
 
 static o3_status_t mark_operands(MlirOperation op, void *context) {

@@ -11,7 +11,7 @@
 
 #include "base/check.h"
 
-enum { LANES = 16 };
+enum { LANES = O3_BLOCK_LANES };
 
 typedef struct blocked {
   o3_lw_window_t window;

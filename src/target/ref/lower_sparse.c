@@ -8,7 +8,7 @@
 
 #include "base/check.h"
 
-enum { LANES = 16, CHANNEL_BITS = 16, WINDOW_BITS = 8, PLACE_BITS = 4 };
+enum { LANES = O3_BLOCK_LANES, CHANNEL_BITS = 16, WINDOW_BITS = 8, PLACE_BITS = 4 };
 
 typedef struct sparse {
   MlirValue x, values, rows, columns;

@@ -12,7 +12,7 @@
 #include "base/check.h"
 #include "target/ref/lower_blocked.h"
 
-enum { LANES = 16 };
+enum { LANES = O3_BLOCK_LANES };
 
 typedef struct winograd {
   o3_lw_t *lw;

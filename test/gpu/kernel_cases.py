@@ -610,8 +610,8 @@ def timed():
     cases += [conv(c) for batch in BATCHES for c, _ in resnet50_convs(batch)]
     cases += [layernorm(65536, 1024), layernorm(16384, 4096), softmax(65536, 1024), softmax(16384, 4096),
               layernorm(128, 768), layernorm(2048, 1024), layernorm(8192, 1024)]
-    cases += [attention(16384 // rows, 2048 // width, 2048 // width, rows, rows, width, causal)
-              for width in (64, 128) for rows in (1024, 2048, 4096, 8192, 16384) for causal in (False, True)]
+    cases += [attention(max(1, 16384 // rows), 2048 // width, 2048 // width, rows, rows, width, causal)
+              for width in (64, 128) for rows in (1024, 2048, 4096, 8192, 16384, 32768) for causal in (False, True)]
     cases += [attention(4, 2048 // width, 2048 // width, 4096, 4096, width, causal)
               for width in (16, 32, 48, 80, 96, 160, 192, 256) for causal in (False, True)]
     return cases

@@ -310,9 +310,10 @@ o3_status_t o3_column_make(const o3_kernel_site_t *site, o3_gpu_kernel_t *kernel
   O3_TRY_ALLOC(plan);
   O3_TRY_ALLOC(w);
   *kernel = (o3_gpu_kernel_t){0};
-  *why_not = site->num_arguments > O3_GPU_MAX_ARGUMENTS
-                 ? "it has too many arguments"
-                 : o3_column_plan(site->arena, site->num_ops, site->ops, site, site->multiprocessors, plan);
+  *why_not =
+      site->num_arguments > O3_GPU_MAX_ARGUMENTS
+          ? "it has too many arguments"
+          : o3_column_plan(site->arena, site->num_ops, site->ops, site, site->gpu->multiprocessors, plan);
   if (*why_not) return NULL;
   set_launch(site, plan, kernel);
   *w = (writer_t){.p = plan, .kernel = kernel, .gpu = site->gpu};

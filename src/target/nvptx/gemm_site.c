@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "schedule/gpu.h"
 #include "target/cpu/nest.h"
 #include "target/nvptx/body_text.h"
 #include "target/nvptx/depthwise_kernel.h"
@@ -591,7 +592,7 @@ static const char *read_site(reader_t *r) {
 static int choose_run(const reader_t *r) {
   int64_t given;
   if (o3_op_ints(r->product->op, "o3.schedule", &given, 1) == 1) return (int)given;
-  return o3_depthwise_run(&r->gemm, r->site->multiprocessors);
+  return o3_depthwise_run(&r->gemm, r->site->gpu->multiprocessors);
 }
 
 static bool is_depthwise(const reader_t *r) { return r->gemm.window && r->gemm.window->depthwise; }
@@ -731,8 +732,9 @@ static o3_mma_schedule_t choose_mma_schedule(const reader_t *r, const o3_mma_car
 }
 
 static o3_status_t build_mma(reader_t *r, o3_gpu_kernel_t *kernel, const char **why_not) {
-  const o3_mma_card_t card = {
-      .sm = r->site->sm, .multiprocessors = r->site->multiprocessors, .shared_bytes = r->site->shared_bytes};
+  const o3_mma_card_t card = {.sm = r->site->sm,
+                              .multiprocessors = r->site->gpu->multiprocessors,
+                              .shared_bytes = r->site->shared_bytes};
   o3_mma_schedule_t s = choose_mma_schedule(r, &card);
   if (!s.blocks) {
     *why_not = "the stages of no tile fit into the card's shared memory";

@@ -251,7 +251,7 @@ static o3_kernel_site_t site_of(const o3_inlined_t *at, const body_ops_t *body) 
 static o3_status_t note_refused(o3_status_t status, const char *label, const char *of, bool *taken) {
   *taken = !status;
   if (!status || o3_status_code(status) != O3_STATUS_UNSUPPORTED) return status;
-  o3_log(O3_LOG_DEBUG, "%s: generic kernel%s; %s", label, of, o3_status_message(status));
+  o3_log(O3_LOG_DEBUG, "%s%s: %s", label, of, o3_status_message(status));
   o3_status_destroy(status);
   return NULL;
 }
@@ -263,22 +263,46 @@ static o3_status_t add_kernel(const o3_inlined_t *at, const o3_gpu_kernel_t *ker
   return launch_family(at, kernel, unit, label);
 }
 
+/* A batch's share of the card, where there are so many as usual. */
+static o3_gpu_t share_of_batch(const o3_gpu_t *gpu) {
+  enum { USUAL_BATCHES = 4 };
+  o3_gpu_t share = *gpu;
+  share.multiprocessors = (gpu->multiprocessors + USUAL_BATCHES - 1) / USUAL_BATCHES;
+  share.fp16_tflops = gpu->fp16_tflops * share.multiprocessors / gpu->multiprocessors;
+  return share;
+}
+
+/* What is better than one kernel for all batches whose rows are told: warpgroups that are full. */
+static const char *refuse_other_than_warpgroups(const o3_gpu_kernel_t *kernel, MlirValue result,
+                                                int64_t unit) {
+  enum { ROWS = 64 };
+  MlirType type = mlirValueGetType(result);
+  if (strcmp(kernel->family, "gemm") != 0) return "it is for warpgroups first";
+  return unit / o3_type_dim(type, o3_type_rank(type) - 1) < ROWS ? "its rows are fewer than a warpgroup's"
+                                                                 : NULL;
+}
+
 /* Offers the kernel of one batch to the families, if it is one of batches. */
-static o3_status_t try_batch(const o3_inlined_t *at, const o3_kernel_site_t *site, const char *label,
-                             bool *taken) {
+static o3_status_t try_batch(const o3_inlined_t *at, const o3_kernel_site_t *whole, bool warpgroups_alone,
+                             const char *label, bool *taken) {
+  const o3_gpu_t share = share_of_batch(whole->gpu);
+  o3_kernel_site_t site = *whole;
   o3_gpu_kernel_t kernel = {0};
   o3_open_batch_t batch;
   o3_batch_units_t units = {0};
   const char *why_not = NULL;
   *taken = false;
-  if (!o3_open_batch_begin(&batch, site->arena, site->num_ops, site->ops)) return NULL;
-  o3_status_t status = o3_fast_kernel_make(site, &kernel);
-  if (!status) status = o3_batch_launch_prepare(site, &batch, &kernel, &units, &why_not);
-  int64_t unit = o3_open_batch_unit(&batch, site->arguments[site->num_arguments - 1]);
+  if (!o3_open_batch_begin(&batch, site.arena, site.num_ops, site.ops)) return NULL;
+  site.gpu = &share;
+  MlirValue result = site.arguments[site.num_arguments - 1];
+  int64_t unit = o3_open_batch_unit(&batch, result);
+  o3_status_t status = o3_fast_kernel_make(&site, &kernel);
+  if (!status && warpgroups_alone) why_not = refuse_other_than_warpgroups(&kernel, result, unit);
+  if (!status && !why_not) status = o3_batch_launch_prepare(&site, &batch, &kernel, &units, &why_not);
   o3_open_batch_end(&batch);
   if (!status && why_not)
     status = o3_status_create(O3_STATUS_UNSUPPORTED, "family '%s': %s", kernel.family, why_not);
-  status = note_refused(status, label, " of each batch", taken);
+  status = note_refused(status, label, " for each batch", taken);
   if (*taken) status = add_kernel(at, &kernel, &units, unit, label);
   o3_gpu_kernel_deinit(&kernel);
   return status;
@@ -298,8 +322,10 @@ static o3_status_t try_families(o3_inlined_t *at, const char *label, bool *taken
   static _Thread_local body_ops_t body;
   read_body(at->kernel, &body);
   const o3_kernel_site_t site = site_of(at, &body);
-  O3_TRY(try_whole(at, &site, label, taken));
-  if (!*taken) O3_TRY(try_batch(at, &site, label, taken));
+  *taken = false;
+  if (site.gpu->matrix & O3_GPU_WGMMA) O3_TRY(try_batch(at, &site, true, label, taken));
+  if (!*taken) O3_TRY(try_whole(at, &site, label, taken));
+  if (!*taken) O3_TRY(try_batch(at, &site, false, label, taken));
   if (*taken) destroy_copies(at);
   return NULL;
 }

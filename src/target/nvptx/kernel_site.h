@@ -10,9 +10,9 @@
  * The kernel's buffers are the arguments by position. */
 typedef struct o3_kernel_site {
   o3_arena_t *arena;
-  const struct o3_gpu *gpu;          /* the card; what follows repeats some of it */
+  const struct o3_gpu *gpu;          /* to choose by: the card, or of a kernel of one batch its share of it */
   int sm;                            /* compute capability: 90 is 9.0 */
-  int multiprocessors, shared_bytes; /* of the card; the most that a block can have */
+  int multiprocessors, shared_bytes; /* of the whole card; the most that a block can have */
   bool rounds_to_tf32;               /* products of f32 may take 10 bits of each factor behind the point */
   bool rounds_to_half;               /* the model is computed in half precision, whatever its results' type */
   MlirStringRef kind;                /* o3.kernel_kind, which the fuse stage gave it */

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "schedule/gpu.h"
 #include "target/nvptx/kernel_text.h"
 #include "target/nvptx/window_tile.h"
 #include "target/ref/lower_image.h"
@@ -129,7 +130,8 @@ static const char *read_site(const o3_kernel_site_t *site, pool_t *pool) {
   const char *why = read_window(op, pool);
   if (!why) why = read_shapes(mlirValueGetType(x), mlirValueGetType(y), pool);
   if (why) return why;
-  return pool->last ? choose_last(pool, site->multiprocessors) : choose_first(pool, site->multiprocessors);
+  return pool->last ? choose_last(pool, site->gpu->multiprocessors)
+                    : choose_first(pool, site->gpu->multiprocessors);
 }
 
 /* ---- Loading ---- */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "schedule/gpu.h"
 #include "target/nvptx/body_text.h"
 
 enum { WARP = 32, MAX_ELEMENTS = 64, MAX_THREADS = 1024, VECTOR_BYTES = 16, FEW_ELEMENTS = 16 };
@@ -294,9 +295,9 @@ static const char *share_rows(const o3_kernel_site_t *site, o3_row_plan_t *p) {
   while (p->columns % p->vector) p->vector /= 2;
   find_rows(p);
   for (int v = 0; v < p->num_values; ++v) p->values[v].stage = -1;
-  p->few = p->rows < ROWS * site->multiprocessors;
+  p->few = p->rows < ROWS * site->gpu->multiprocessors;
   int most = p->few ? FEW_ELEMENTS : MAX_ELEMENTS / 2;
-  share_short_rows(p, most, (int64_t)ROWS * WARP * site->multiprocessors);
+  share_short_rows(p, most, (int64_t)ROWS * WARP * site->gpu->multiprocessors);
   while (p->threads < MAX_THREADS && p->threads * most < p->columns) p->threads *= p->threads == WARP ? 4 : 2;
   p->chunks = (int)((p->columns + p->threads * p->vector - 1) / (p->threads * p->vector));
   return p->chunks * p->vector > MAX_ELEMENTS ? "a row is longer than the registers of a block" : NULL;

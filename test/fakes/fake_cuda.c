@@ -19,7 +19,6 @@ typedef struct operation {
   void *to;
   const void *from;
   size_t count;
-  unsigned value;
   fake_cuda_launch_t launch;
   struct operation *next;
 } operation_t;
@@ -209,6 +208,16 @@ API int cuMemFree_v2(unsigned long long address) {
   ENTER("");
   return 0;
 }
+// As on a card, what the host and the card share has one address.
+API int cuMemHostAlloc(void **memory, size_t bytes, unsigned flags) {
+  (void)flags;
+  unsigned long long address = 0;
+  ENTER("");
+  int code = cuMemAlloc_v2(&address, bytes);
+  *memory = (void *)(uintptr_t)address;
+  return code;
+}
+API int cuMemFreeHost(void *memory) { return cuMemFree_v2((unsigned long long)(uintptr_t)memory); }
 API int cuMemGetInfo_v2(size_t *available, size_t *total) {
   ENTER("");
   *available = (size_t)fake.free_bytes;
@@ -232,10 +241,6 @@ static int run_copy(const operation_t *operation) {
   memmove(operation->to, operation->from, operation->count);
   return 0;
 }
-static int run_fill(const operation_t *operation) {
-  for (size_t i = 0; i < operation->count; ++i) ((unsigned *)operation->to)[i] = operation->value;
-  return 0;
-}
 static int run_launch(const operation_t *operation) { return fake_cuda_card.launch(&operation->launch); }
 
 static int copy(const char *name, void *to, const void *from, size_t bytes) {
@@ -255,11 +260,6 @@ API int cuMemcpyDtoHAsync_v2(void *to, unsigned long long from, size_t bytes, vo
 API int cuMemcpyDtoDAsync_v2(unsigned long long to, unsigned long long from, size_t bytes, void *stream) {
   (void)stream;
   return copy(__func__, (void *)(uintptr_t)to, (void *)(uintptr_t)from, bytes);
-}
-API int cuMemsetD32Async(unsigned long long to, unsigned value, size_t count, void *stream) {
-  (void)stream;
-  ENTER("");
-  return submit(&(operation_t){.run = run_fill, .to = (void *)(uintptr_t)to, .value = value, .count = count});
 }
 
 // ---- Streams, graphs, launches ----

@@ -63,9 +63,7 @@ void *o3rt_gpu_weights(o3rt_session_t *session) {
   return pointer(o3rt_cuda_session(session)->model->weights);
 }
 
-void *o3rt_gpu_error_word(o3rt_session_t *session) {
-  return pointer(o3rt_cuda_session(session)->error_word.address);
-}
+void *o3rt_gpu_error_word(o3rt_session_t *session) { return o3rt_cuda_session(session)->error_word; }
 
 // ---- Copies ----
 

@@ -9,8 +9,7 @@
 
 #include "cuda_session.h"
 
-#define ERROR_WORD_BYTES 256
-#define VECTOR_BYTES     16 /* kernels read as much at once, and tensor maps start at multiples of it */
+#define VECTOR_BYTES 16 /* kernels read as much at once, and tensor maps start at multiples of it */
 
 // ---- Failing ----
 
@@ -84,7 +83,7 @@ static void recycle(o3rt_cuda_session_t *cuda) {
 
 static size_t memory(const o3rt_session_t *session) {
   const o3rt_cuda_session_t *cuda = session->device;
-  size_t bytes = cuda->arena.bytes + cuda->error_word.bytes;
+  size_t bytes = cuda->arena.bytes;
   for (int32_t i = 0; i < session->compiled->num_inputs; ++i) bytes += cuda->inputs[i].bytes;
   for (const o3rt_cuda_block_t *block = cuda->live; block; block = block->next) bytes += block->memory.bytes;
   for (const o3rt_cuda_block_t *block = cuda->spare; block; block = block->next) bytes += block->memory.bytes;
@@ -102,6 +101,14 @@ static int open_stream(o3rt_cuda_session_t *cuda, const o3_session_options_t *op
   return code;
 }
 
+// The card writes over the bus when a check fails, and else never: a run has nothing to clear or copy for it.
+static int make_error_word(const o3rt_session_t *session) {
+  o3rt_cuda_session_t *cuda = session->device;
+  if (session->compiled->gpu->num_messages == 0) return CUDA_OK;
+  return cuda->model->api->host_alloc((void **)&cuda->error_word, sizeof *cuda->error_word,
+                                      CUDA_HOST_ALLOC_DEVICE_MAP);
+}
+
 static o3_code_t set_up(o3rt_session_t *session, const o3_session_options_t *options, o3rt_text_t *error) {
   o3rt_cuda_session_t *cuda = session->device;
   size_t inputs = (size_t)session->compiled->num_inputs + 1;
@@ -116,7 +123,7 @@ static o3_code_t set_up(o3rt_session_t *session, const o3_session_options_t *opt
   if (code == CUDA_OK) {
     cuda_context_t context;
     code = open_stream(cuda, options);
-    if (code == CUDA_OK) code = o3rt_cuda_buffer_grow(cuda, &cuda->error_word, ERROR_WORD_BYTES);
+    if (code == CUDA_OK) code = make_error_word(session);
     (void)cuda->model->api->context_pop(&context);
   }
   if (code == CUDA_OK) return O3_OK;
@@ -140,7 +147,7 @@ static void close_session(o3rt_session_t *session) {
   for (int32_t i = 0; cuda->inputs && i < session->compiled->num_inputs; ++i)
     if (cuda->inputs[i].address) (void)api->memory_free(cuda->inputs[i].address);
   if (cuda->arena.address) (void)api->memory_free(cuda->arena.address);
-  if (cuda->error_word.address) (void)api->memory_free(cuda->error_word.address);
+  if (cuda->error_word) (void)api->host_free(cuda->error_word);
   if (cuda->owns_stream && cuda->stream) (void)api->stream_destroy(cuda->stream);
   if (entered) (void)api->context_pop(&context);
   o3rt_cuda_model_release(cuda->model);
@@ -179,7 +186,7 @@ static bool is_in_blocks(const o3rt_cuda_block_t *block, cuda_address_t address,
 
 static bool is_own(const o3rt_session_t *session, cuda_address_t address, size_t bytes) {
   const o3rt_cuda_session_t *cuda = session->device;
-  bool own = overlaps(&cuda->arena, address, bytes) || overlaps(&cuda->error_word, address, bytes);
+  bool own = overlaps(&cuda->arena, address, bytes);
   for (int32_t i = 0; !own && i < session->compiled->num_inputs; ++i)
     own = overlaps(&cuda->inputs[i], address, bytes);
   return own || is_in_blocks(cuda->live, address, bytes) || is_in_blocks(cuda->spare, address, bytes);
@@ -519,22 +526,13 @@ static o3_code_t wait(o3rt_session_t *session, const char *what) {
 static o3_code_t check_error_word(o3rt_session_t *session) {
   const o3rt_cuda_session_t *cuda = session->device;
   const o3rt_gpu_t *gpu = session->compiled->gpu;
-  int32_t number = 0;
-  int code = cuda->model->api->copy_to_host(&number, cuda->error_word.address, sizeof number, cuda->stream);
-  if (code != CUDA_OK) return o3rt_cuda_fail(session, code, "reading the kernels' error word");
   o3_code_t result = wait(session, "running the model (O3_GPU_CHECK=1 names the kernel)");
+  int32_t number = *cuda->error_word;
   if (result != O3_OK || number == 0) return result;
   bool known = number > 0 && number <= gpu->num_messages;
   o3rt_text_printf(&session->error, "%s",
                    known ? gpu->messages[number - 1] : "the kernels' error word is broken");
   return O3_ERROR_RUN;
-}
-
-static o3_code_t clear_error_word(o3rt_session_t *session) {
-  const o3rt_cuda_session_t *cuda = session->device;
-  if (session->compiled->gpu->num_messages == 0) return O3_OK;
-  int code = cuda->model->api->memory_set(cuda->error_word.address, 0, 1, cuda->stream);
-  return code == CUDA_OK ? O3_OK : o3rt_cuda_fail(session, code, "clearing the kernels' error word");
 }
 
 // In the caller's own stream, results on the card are ready when the stream is.
@@ -564,14 +562,15 @@ static o3_code_t read_marks(o3rt_session_t *session) {
 
 static o3_code_t run_in_context(o3rt_session_t *session, const o3_tensor_t *inputs, o3_tensor_t *outputs,
                                 void **places) {
+  const o3rt_cuda_session_t *cuda = session->device;
   if (!check_places(session, inputs, outputs)) return O3_ERROR_INVALID_ARGUMENT;
   recycle(session->device);
   if (session->profile) start_marks(session);
+  if (cuda->error_word) *cuda->error_word = 0;
   o3_code_t code = bind_inputs(session, inputs);
-  if (code == O3_OK) code = clear_error_word(session);
   if (code == O3_OK) code = work(session);
   if (session->profile) mark(session, O3_NO_KERNEL);
-  if (code == O3_OK && session->compiled->gpu->num_messages > 0) code = check_error_word(session);
+  if (code == O3_OK && cuda->error_word) code = check_error_word(session);
   if (code != O3_OK) return code;
   if (!o3rt_results_check(session, outputs)) return O3_ERROR_INVALID_ARGUMENT;
   code = copy_results(session, outputs, places);

@@ -9,6 +9,9 @@
  *     %w = bufferization.to_tensor %m restrict : memref<64x3xf32> to tensor<64x3xf32>
  *
  * Inside the object LLVM would hold a second copy of every weight in memory, and in the file.
+ *
+ * They are listed, and so lie in memory, in the order in which they are used first: what a kernel asks for
+ * ahead of where it reads is, at the end of its weights, the beginning of the next kernel's.
  */
 #include <stdio.h>
 #include <string.h>
@@ -80,9 +83,7 @@ static o3_status_t list_weight(weights_pass_t *pass, const char *symbol, MlirAtt
   return ok ? NULL : o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");
 }
 
-static o3_status_t move_out(MlirOperation op, void *context) {
-  weights_pass_t *pass = context;
-  if (!is_big_constant(pass->env, op)) return NULL;
+static o3_status_t move_out(weights_pass_t *pass, MlirOperation op) {
   MlirAttribute value = o3_op_attr(op, "value");
   MlirType tensor = mlirAttributeGetType(value);
   int64_t sizes[O3_IR_MAX_RANK];
@@ -106,6 +107,15 @@ static o3_status_t move_out(MlirOperation op, void *context) {
   return NULL;
 }
 
+static o3_status_t move_operands(MlirOperation op, void *context) {
+  weights_pass_t *pass = context;
+  for (intptr_t i = 0; i < mlirOperationGetNumOperands(op); ++i) {
+    MlirOperation def = o3_value_def(mlirOperationGetOperand(op, i));
+    if (!mlirOperationIsNull(def) && is_big_constant(pass->env, def)) O3_TRY(move_out(pass, def));
+  }
+  return NULL;
+}
+
 o3_status_t o3_cpu_weights(o3_pass_env_t *env, MlirModule module) {
   weights_pass_t pass = {.env = env,
                          .module = module,
@@ -115,7 +125,7 @@ o3_status_t o3_cpu_weights(o3_pass_env_t *env, MlirModule module) {
   o3_cpu_load_dialects(env->context);
   O3_TRY_ALLOC(pass.symbols);
   O3_TRY_ALLOC(pass.names);
-  O3_TRY(o3_walk(mlirModuleGetOperation(module), move_out, &pass));
+  O3_TRY(o3_walk(mlirModuleGetOperation(module), move_operands, &pass));
   MlirAttribute *list = O3_ARENA_ARRAY(env->arena, MlirAttribute, pass.entries.count + 1);
   O3_TRY_ALLOC(list);
   for (size_t i = 0; i < pass.entries.count; ++i) list[i].ptr = pass.entries.items[i];

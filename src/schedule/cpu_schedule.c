@@ -87,15 +87,35 @@ static int64_t choose_queries(const o3_machine_t *machine, int64_t around, int64
   return queries <= FEW || tasks < (double)TASKS_A_CORE * machine->cores ? FEW : MANY;
 }
 
-o3_schedule_attention_t o3_schedule_attention(const o3_machine_t *machine, int64_t around, int64_t queries) {
+/* Of a register tile and of a block of |count| columns. Two vectors are the rule; one or three where these
+ * compute a quarter less, or less than that, of a block that is all there is. */
+static void choose_columns(const o3_machine_t *machine, int64_t lanes, int64_t count, int64_t *columns,
+                           int64_t *block) {
+  enum { MOST_VECTORS = 3 };
+  if (machine->vector_registers < 32 || count < 1 || count > *block) return;
+  int64_t all = divide_up(count, *columns) * *columns;
+  for (int64_t vectors = MOST_VECTORS; vectors >= 1; --vectors) {
+    int64_t computed = divide_up(count, vectors * lanes) * vectors * lanes;
+    if (4 * computed > 3 * all || computed > *block) continue;
+    *columns = vectors * lanes;
+    *block = all = computed;
+  }
+}
+
+o3_schedule_attention_t o3_schedule_attention(const o3_machine_t *machine, const o3_schedule_heads_t *heads) {
   const o3_schedule_product_t product = {.bits = 32, .around = -1, .rows = -1, .columns = -1};
   o3_schedule_packed_t p = o3_schedule_packed(machine, &product);
-  return (o3_schedule_attention_t){.lanes = p.lanes,
-                                   .rows = p.rows,
-                                   .columns = p.columns,
-                                   .k_block = p.k_block,
-                                   .keys = p.panel,
-                                   .queries = choose_queries(machine, around, queries)};
+  o3_schedule_attention_t s = {.lanes = p.lanes,
+                               .rows = p.rows,
+                               .columns = p.columns,
+                               .value_columns = p.columns,
+                               .k_block = p.k_block,
+                               .keys = p.panel,
+                               .values = p.panel,
+                               .queries = choose_queries(machine, heads->around, heads->queries)};
+  choose_columns(machine, p.lanes, heads->keys, &s.columns, &s.keys);
+  choose_columns(machine, p.lanes, heads->width, &s.value_columns, &s.values);
+  return s;
 }
 
 /* ---- Blocks of lanes ---- */

@@ -55,8 +55,11 @@ typedef struct o3_schedule_vectors {
 } o3_schedule_vectors_t;
 o3_schedule_thin_t o3_schedule_thin(const o3_machine_t *machine, const o3_schedule_vectors_t *product);
 
-/* Of f32 products, |around| times |queries| of them. */
-o3_schedule_attention_t o3_schedule_attention(const o3_machine_t *machine, int64_t around, int64_t queries);
+/* Of f32 products; |width| of a value. */
+typedef struct o3_schedule_heads {
+  int64_t around, queries, keys, width;
+} o3_schedule_heads_t;
+o3_schedule_attention_t o3_schedule_attention(const o3_machine_t *machine, const o3_schedule_heads_t *heads);
 
 typedef struct o3_schedule_blocks {
   int64_t run, blocks; /* pixels that follow one another, or rows of a matrix; full blocks of outputs */

@@ -40,13 +40,20 @@ enum { MAX_FIELDS = sizeof(any_schedule_t) / sizeof(int64_t) };
 static const struct {
   o3_schedule_family_t family;
   const char *multiple, *of;
-} MULTIPLES[] = {
-    {O3_SCHEDULE_FAMILY_PACKED, "columns", "lanes"},   {O3_SCHEDULE_FAMILY_PACKED, "panel", "columns"},
-    {O3_SCHEDULE_FAMILY_THIN, NULL, "lanes"},          {O3_SCHEDULE_FAMILY_TILES, NULL, "lanes"},
-    {O3_SCHEDULE_FAMILY_WINOGRAD, NULL, "lanes"},      {O3_SCHEDULE_FAMILY_WINOGRAD, "chunk", "pixels"},
-    {O3_SCHEDULE_FAMILY_WINOGRAD, "chunk", "whole"},   {O3_SCHEDULE_FAMILY_WINOGRAD, "panel", "chunk"},
-    {O3_SCHEDULE_FAMILY_CSR, NULL, "lanes"},           {O3_SCHEDULE_FAMILY_ATTENTION, "columns", "lanes"},
-    {O3_SCHEDULE_FAMILY_ATTENTION, "keys", "columns"}, {O3_SCHEDULE_FAMILY_BORDER, NULL, "lanes"}};
+} MULTIPLES[] = {{O3_SCHEDULE_FAMILY_PACKED, "columns", "lanes"},
+                 {O3_SCHEDULE_FAMILY_PACKED, "panel", "columns"},
+                 {O3_SCHEDULE_FAMILY_THIN, NULL, "lanes"},
+                 {O3_SCHEDULE_FAMILY_TILES, NULL, "lanes"},
+                 {O3_SCHEDULE_FAMILY_WINOGRAD, NULL, "lanes"},
+                 {O3_SCHEDULE_FAMILY_WINOGRAD, "chunk", "pixels"},
+                 {O3_SCHEDULE_FAMILY_WINOGRAD, "chunk", "whole"},
+                 {O3_SCHEDULE_FAMILY_WINOGRAD, "panel", "chunk"},
+                 {O3_SCHEDULE_FAMILY_CSR, NULL, "lanes"},
+                 {O3_SCHEDULE_FAMILY_ATTENTION, "columns", "lanes"},
+                 {O3_SCHEDULE_FAMILY_ATTENTION, "keys", "columns"},
+                 {O3_SCHEDULE_FAMILY_ATTENTION, "value_columns", "lanes"},
+                 {O3_SCHEDULE_FAMILY_ATTENTION, "values", "value_columns"},
+                 {O3_SCHEDULE_FAMILY_BORDER, NULL, "lanes"}};
 
 MlirAttribute o3_schedule_attr(MlirContext context, o3_schedule_family_t family, const void *schedule) {
   const int64_t *values = schedule;

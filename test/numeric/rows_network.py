@@ -21,7 +21,7 @@ def heads_attention(q, k, v, heads):
 
 R("""t = Transpose <perm=[0,1,3,2]> (x1) s = MatMul(x0, t) m = Mul(s, x3) p = Softmax <axis=-1> (m)
      y0 = MatMul(p, x2)""", ["B,H,S,D", "B,H,S,D", "B,H,S,D", C(0.25, "f32")],
-  [(2, 3, 7, 5), (1, 1, 1, 1), (1, 4, 33, 16)], F32,
+  [(2, 3, 7, 5), (1, 1, 1, 1), (1, 4, 33, 16), (1, 8, 40, 15)], F32,
   lambda q, k, v, s: softmax(q @ k.swapaxes(-1, -2) * s) @ v, _tol=64)
 
 # Rows of unknown length, and one that the channels of the next layer's layout walk across.

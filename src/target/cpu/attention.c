@@ -25,16 +25,16 @@
 #include "target/cpu/cpu_ir.h"
 #include "target/cpu/gemm_product.h"
 #include "target/cpu/gemm_text.h"
-#include "target/cpu/softmax_side.h"
 #include "target/cpu/softmax_text.h"
+#include "target/cpu/vector_row.h"
 
 enum { MAX_SIDES = 4, UNKNOWN_KEYS = 256, UNKNOWN_WIDTH = 64 };
 
 typedef struct attention {
   o3_pass_env_t *env;
   MlirModule module;
-  o3_gemm_shape_t shape;
-  char block[O3_GEMM_NAME];
+  o3_gemm_shape_t shape, value_shape; /* of the two products */
+  char block[O3_GEMM_NAME], value_block[O3_GEMM_NAME];
   o3_nest_t score_nest, mixed_nest;
   o3_gemm_product_t scores, mixed;
   int to_mixed[O3_IR_MAX_RANK]; /* dim of the first product -> of the second, -1: none */
@@ -263,13 +263,16 @@ static o3_status_t side_row(o3_builder_t *b, void *context, MlirValue row, const
       .ranged = loop->side->dims[p->columns.at[0]], .lower = self->key_lower, .upper = self->key_upper};
   place_side(self, b, loop->side, row, &frame);
   if (!loop->is_last) return o3_loops_build(&loop->side->nest, b, &frame);
-  const o3_softmax_side_row_t at = {.lanes = self->shape.lanes,
-                                    .ivs = frame.ivs,
-                                    .lower = self->key_lower,
-                                    .upper = self->key_upper,
-                                    .greatest = self->here,
-                                    .place = o3_build2(b, "arith.subi", row, self->row_lower)};
-  return o3_softmax_side_build(p, loop->side, b, &at);
+  const o3_vector_row_t at = {.nest = &loop->side->nest,
+                              .dim = loop->side->dims[p->columns.at[0]],
+                              .lanes = self->shape.lanes,
+                              .ivs = frame.ivs,
+                              .lower = self->key_lower,
+                              .upper = self->key_upper};
+  MlirValue greatest, place = o3_build2(b, "arith.subi", row, self->row_lower);
+  O3_TRY(o3_vector_row_build(&at, b, &greatest));
+  o3_build0(b, "memref.store", O3_VALUES(greatest, self->here, place));
+  return NULL;
 }
 
 static o3_status_t build_side(attention_t *self, o3_builder_t *b, o3_gemm_side_t *side, MlirValue offset,
@@ -340,7 +343,7 @@ static o3_status_t mixed_columns(o3_builder_t *b, void *context, MlirValue colum
   ivs[m->depth.at[0]] = self->key_lower;
   move_tile(self, &self->mixed_nest, origin(self, b, self->key_lower));
   o3_gemm_arguments(m, b, ivs, a);
-  MlirValue end = o3_build2(b, "arith.addi", column, o3_build_index(b, self->shape.columns));
+  MlirValue end = o3_build2(b, "arith.addi", column, o3_build_index(b, self->value_shape.columns));
   a[O3_GEMM_M_LO] = self->row_lower;
   a[O3_GEMM_M_HI] = self->row_upper;
   a[O3_GEMM_N_LO] = column;
@@ -349,7 +352,7 @@ static o3_status_t mixed_columns(o3_builder_t *b, void *context, MlirValue colum
   a[O3_GEMM_FRESH] =
       o3_build1(b, "arith.index_castui", o3_build_index_type(b), O3_VALUES(is_first_block(self, b)));
   fetch_next(m, b, ivs, m->depth.at[0], m->columns.at[0], loop->keys, a);
-  o3_gemm_call(b, self->block, O3_GEMM_ARGUMENTS, a);
+  o3_gemm_call(b, self->value_block, O3_GEMM_ARGUMENTS, a);
   return NULL;
 }
 
@@ -361,15 +364,16 @@ static o3_status_t build_seen(o3_builder_t *b, void *context, MlirValue *yields)
   (void)yields;
   move_tile(self, &self->score_nest, offset);
   build_scores(self, b);
+  const o3_gemm_side_t *last = &self->sides[self->num_sides - 1];
   bool has_greatest =
-      self->num_sides && o3_softmax_side_fits(&self->scores, &self->sides[self->num_sides - 1]);
+      self->num_sides && o3_vector_row_fits(&last->nest, last->dims[self->scores.columns.at[0]]);
   for (int i = 0; i < self->num_sides; ++i)
     O3_TRY(build_side(self, b, &self->sides[i], offset, has_greatest && i + 1 == self->num_sides));
   build_softmax(self, b, count, has_greatest);
   mixed_loop_t loop = {self, count};
   o3_for_t columns = {.lower = o3_build_index(b, 0),
                       .upper = self->width,
-                      .step = o3_build_index(b, self->shape.columns),
+                      .step = o3_build_index(b, self->value_shape.columns),
                       .body = mixed_columns,
                       .context = &loop};
   return o3_build_for(b, &columns, NULL);
@@ -556,11 +560,14 @@ static void destroy_ops(const attention_t *self, int num_ops, const MlirOperatio
   }
 }
 
-/* Both products have the packed kernel that the schedule of the first one tells. */
+/* The schedule of the first product tells the packed kernels of both. */
 static o3_status_t read_schedule(const attention_t *self, o3_schedule_attention_t *schedule) {
   const o3_gemm_product_t *s = &self->scores;
-  int64_t around = o3_gemm_count(s, &s->around, 1);
-  *schedule = o3_schedule_attention(self->env->machine, around, s->nest->sizes[s->rows.at[0]]);
+  const o3_schedule_heads_t heads = {.around = o3_gemm_count(s, &s->around, 1),
+                                     .queries = s->nest->sizes[s->rows.at[0]],
+                                     .keys = s->nest->sizes[s->columns.at[0]],
+                                     .width = self->mixed_nest.sizes[self->mixed.columns.at[0]]};
+  *schedule = o3_schedule_attention(self->env->machine, &heads);
   return o3_schedule_read(s->nest->op, O3_SCHEDULE_FAMILY_ATTENTION, schedule);
 }
 
@@ -579,11 +586,15 @@ o3_status_t o3_attention_schedule(o3_pass_env_t *env, int num_ops, const MlirOpe
 static o3_status_t use_schedule(attention_t *self) {
   o3_schedule_attention_t s;
   O3_TRY(read_schedule(self, &s));
-  const o3_schedule_packed_t packed = {
+  o3_schedule_packed_t packed = {
       .lanes = s.lanes, .rows = s.rows, .columns = s.columns, .k_block = s.k_block, .panel = s.keys};
   self->shape = o3_gemm_shape(&packed, 32);
+  packed.columns = s.value_columns;
+  packed.panel = s.values;
+  self->value_shape = o3_gemm_shape(&packed, 32);
   self->queries = s.queries;
   o3_gemm_block_name(&self->shape, self->block);
+  o3_gemm_block_name(&self->value_shape, self->value_block);
   return NULL;
 }
 
@@ -596,6 +607,7 @@ o3_status_t o3_attention_emit(o3_pass_env_t *env, MlirModule module, int num_ops
   O3_TRY(read(&self, num_ops, ops));
   O3_TRY(use_schedule(&self));
   O3_TRY(add_text(module, o3_gemm_text(&self.shape), "gemm"));
+  O3_TRY(add_text(module, o3_gemm_text(&self.value_shape), "gemm"));
   O3_TRY(add_text(module, o3_softmax_text(self.shape.lanes), "softmax"));
   o3_builder_t b = o3_builder_before(ops[num_ops - 1]);
   destroy_ops(&self, num_ops, ops, false);

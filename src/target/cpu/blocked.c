@@ -28,6 +28,7 @@
 #include "target/cpu/sparse_rows.h"
 #include "target/cpu/tile_after.h"
 #include "target/cpu/tile_text.h"
+#include "target/cpu/vector_row.h"
 
 enum { MAX_SIDES = 4 };
 /* Strips of rows whose number is known at run time only. */
@@ -576,12 +577,19 @@ static o3_status_t side_pixel(o3_builder_t *b, void *context, MlirValue pixel, c
     return o3_blocked_side_vectors(loops->side, b, p->lane, (int)self->schedule.lanes, ivs);
   }
   if (p->columns < 0) return side_scalars(loops, b, pixel, -1, none, none);
-  MlirValue width = o3_build_index(b, O3_BLOCK_LANES);
   MlirValue lanes = o3_build_index(b, (int64_t)self->tile.blocks * O3_BLOCK_LANES);
-  MlirValue lower = o3_build2(b, "arith.muli", loops->block, width);
+  MlirValue lower = o3_build2(b, "arith.muli", loops->block, o3_build_index(b, O3_BLOCK_LANES));
   MlirValue end = o3_build2(b, "arith.addi", lower, lanes);
   MlirValue upper = o3_build2(b, "arith.minsi", end, p->nest.size_values[p->columns]);
-  return side_scalars(loops, b, pixel, loops->side->dims[p->columns], lower, upper);
+  const o3_nest_t *nest = &loops->side->nest;
+  int dim = loops->side->dims[p->columns];
+  if (o3_vector_row_fits(nest, dim)) {
+    MlirValue ivs[O3_IR_MAX_RANK];
+    side_ivs(loops->task, loops->side, b, pixel, loops->block, ivs);
+    const o3_vector_row_t row = {nest, dim, (int)self->schedule.lanes, ivs, lower, upper};
+    return o3_vector_row_build(&row, b, NULL);
+  }
+  return side_scalars(loops, b, pixel, dim, lower, upper);
 }
 
 /* The lanes of all pixels of the piece, as one loop. */

@@ -11,6 +11,7 @@
  * transposed matrix are the same code (the tables are counted up, as a division takes longer than a row of a
  * short product): where the offsets of a vector's lanes are consecutive, a vector is
  * loaded; where those of k are, a square of vectors is loaded and transposed; else elements go one by one.
+ * What is less than a vector at the ends of both is loaded with a mask.
  */
 #include "target/cpu/gemm_text.h"
 
@@ -59,23 +60,19 @@ static void kernel_rows(o3_strbuf_t *t, const o3_gemm_shape_t *s) {
                      "  %%a%d = arith.addi %%a_offset, %%am%d : index\n"
                      "  %%cm%d = arith.muli %%mi%d, %%c_row : index\n"
                      "  %%cr%d = arith.addi %%c_offset, %%cm%d : index\n"
-                     "  %%in%d = arith.cmpi ult, %%i%d, %%rows : index\n"
-                     "  %%w%d = arith.select %%in%d, %%cols, %%c0 : index\n",
-                     i, i, i, i, i, i, i, i, i, i, i, i, i, i, i, i);
+                     "  %%in%d = arith.cmpi ult, %%i%d, %%rows : index\n",
+                     i, i, i, i, i, i, i, i, i, i, i, i, i, i);
   }
 }
 
+/* %<prefix>m<j>: which columns of vector j there are. */
 static void kernel_masks(o3_strbuf_t *t, const o3_gemm_shape_t *s, const char *prefix) {
-  for (int i = 0; i < s->rows; ++i) {
-    for (int j = 0; j < s->vectors; ++j) {
-      int at = i * s->vectors + j;
-      o3_strbuf_printf(t,
-                       "    %%%sj%d = arith.constant %d : index\n"
-                       "    %%%sl%d = arith.subi %%w%d, %%%sj%d : index\n"
-                       "    %%%sm%d = vector.create_mask %%%sl%d : vector<%dxi1>\n",
-                       prefix, at, j * s->lanes, prefix, at, i, prefix, at, prefix, at, prefix, at, s->lanes);
-    }
-  }
+  for (int j = 0; j < s->vectors; ++j)
+    o3_strbuf_printf(t,
+                     "    %%%sj%d = arith.constant %d : index\n"
+                     "    %%%sl%d = arith.subi %%cols, %%%sj%d : index\n"
+                     "    %%%sm%d = vector.create_mask %%%sl%d : vector<%dxi1>\n",
+                     prefix, j, j * s->lanes, prefix, j, prefix, j, prefix, j, prefix, j, s->lanes);
 }
 
 /* One access of C for each accumulator; |format| gets: index, index, row, vector offset. */
@@ -90,7 +87,7 @@ static void kernel_load(o3_strbuf_t *t, const o3_gemm_shape_t *s, bool masked) {
       o3_strbuf_printf(t,
                        "    %%t_%d = vector.maskedload %%C[%%tx%d], %%lm%d, %%zero : memref<?x%s>, "
                        "vector<%dxi1>, vector<%dx%s> into vector<%dx%s>\n",
-                       at, at, at, s->type, s->lanes, s->lanes, s->type, s->lanes, s->type);
+                       at, at, j, s->type, s->lanes, s->lanes, s->type, s->lanes, s->type);
     } else {
       o3_strbuf_printf(t, "    %%f_%d = vector.load %%C[%%fx%d] : memref<?x%s>, vector<%dx%s>\n", at, at,
                        s->type, s->lanes, s->type);
@@ -138,6 +135,7 @@ static void kernel_store(o3_strbuf_t *t, const o3_gemm_shape_t *s, bool masked) 
   for (int at = 0; at < s->rows * s->vectors; ++at) {
     int i = at / s->vectors, j = at % s->vectors;
     const char *p = masked ? "u" : "g";
+    if (masked && j == 0) o3_strbuf_printf(t, "    scf.if %%in%d {\n", i);
     o3_strbuf_printf(
         t, "    %%%so%d = arith.constant %d : index\n    %%%sx%d = arith.addi %%cr%d, %%%so%d : index\n", p,
         at, j * s->lanes, p, at, i, p, at);
@@ -145,7 +143,8 @@ static void kernel_store(o3_strbuf_t *t, const o3_gemm_shape_t *s, bool masked) 
       o3_strbuf_printf(
           t,
           "    vector.maskedstore %%C[%%ux%d], %%sm%d, %%r#%d : memref<?x%s>, vector<%dxi1>, vector<%dx%s>\n",
-          at, at, at, s->type, s->lanes, s->lanes, s->type);
+          at, j, at, s->type, s->lanes, s->lanes, s->type);
+      if (j + 1 == s->vectors) o3_strbuf_puts(t, "    }\n");
     } else {
       o3_strbuf_printf(t, "    vector.store %%r#%d, %%C[%%gx%d] : memref<?x%s>, vector<%dx%s>\n", at, at,
                        s->type, s->lanes, s->type);
@@ -223,8 +222,8 @@ static void kernel(o3_strbuf_t *t, const o3_gemm_shape_t *s, const char *name, b
 
 /* ---- The block ---- */
 
-/* Columns are packed by whole vectors where L of them are consecutive in B. They are when they ascend, none
- * is a repeated last one, and the last lies L - 1 behind the first. $T element type, $L lanes, $W width of a
+/* Columns are packed by vectors where L of them, or those that there are, are consecutive in B. They are when
+ * they ascend and the last lies as far behind the first. $T element type, $L lanes, $W width of a
  * panel, $R rows, $K depth, $N columns, $P packed elements, $S L - 1, $Q a line of the cache; $F this
  * function, $G and $H the tiles. */
 static const char BLOCK[] =
@@ -244,6 +243,7 @@ static const char BLOCK[] =
     "  %K = arith.constant $K : index\n"
     "  %span = arith.constant $S : index\n"
     "  %Q = arith.constant $Q : index\n"
+    "  %zeros = arith.constant dense<0.0> : vector<$Lx$T>\n"
     "  %packed = memref.alloca() {alignment = 64 : i64} : memref<$Px$T>\n"
     "  %pack = memref.cast %packed : memref<$Px$T> to memref<?x$T>\n"
     "  %k_table = memref.alloca() {alignment = 64 : i64} : memref<$Kxindex>\n"
@@ -314,28 +314,48 @@ static const char BLOCK[] =
     "    %k_rest = arith.remui %k_count, %L : index\n"
     "    %k_whole = arith.subi %k_count, %k_rest : index\n"
     "    %k_vectors = arith.select %k_consecutive, %k_whole, %c0 : index\n"
+    "    %k_rests = arith.cmpi ne, %k_rest, %c0 : index\n"
+    "    %k_tail = arith.andi %k_consecutive, %k_rests : i1\n"
+    "    %k_mask = vector.create_mask %k_rest : vector<$Lxi1>\n"
     "    scf.for %v = %c0 to %n_padded step %L {\n"
     "      %v_end = arith.addi %v, %span : index\n"
     "      %first = memref.load %n_table[%v] : memref<$Nxindex>\n"
     "      %final = memref.load %n_table[%v_end] : memref<$Nxindex>\n"
     "      %reach = arith.subi %final, %first : index\n"
-    "      %reaches_span = arith.cmpi eq, %reach, %span : index\n"
-    "      %within = arith.cmpi ult, %v_end, %n_count : index\n"
-    "      %gapless = arith.andi %reaches_span, %within : i1\n"
-    "      %consecutive = arith.andi %gapless, %ascending : i1\n"
+    "      %after = arith.subi %n_count, %v : index\n"
+    "      %not_past = arith.maxsi %after, %c0 : index\n"
+    "      %exist = arith.minui %not_past, %L : index\n"
+    "      %exist_some = arith.maxui %exist, %c1 : index\n"
+    "      %last_lane = arith.subi %exist_some, %c1 : index\n"
+    "      %reaches_span = arith.cmpi eq, %reach, %last_lane : index\n"
+    "      %consecutive = arith.andi %reaches_span, %ascending : i1\n"
+    "      %is_whole = arith.cmpi eq, %exist, %L : index\n"
     "      %panel = arith.divui %v, %W : index\n"
     "      %inside = arith.remui %v, %W : index\n"
     "      %panel_size = arith.muli %k_count, %W : index\n"
     "      %panel_at = arith.muli %panel, %panel_size : index\n"
     "      %to = arith.addi %panel_at, %inside : index\n"
     "      scf.if %consecutive {\n"
-    "        scf.for %j = %c0 to %k_count step %c1 {\n"
-    "          %o = memref.load %k_table[%j] : memref<$Kxindex>\n"
-    "          %from = arith.addi %first, %o : index\n"
-    "          %x = vector.load %B[%from] : memref<?x$T>, vector<$Lx$T>\n"
-    "          %jw = arith.muli %j, %W : index\n"
-    "          %at = arith.addi %to, %jw : index\n"
-    "          vector.store %x, %pack[%at] : memref<?x$T>, vector<$Lx$T>\n"
+    "        scf.if %is_whole {\n"
+    "          scf.for %j = %c0 to %k_count step %c1 {\n"
+    "            %o = memref.load %k_table[%j] : memref<$Kxindex>\n"
+    "            %from = arith.addi %first, %o : index\n"
+    "            %x = vector.load %B[%from] : memref<?x$T>, vector<$Lx$T>\n"
+    "            %jw = arith.muli %j, %W : index\n"
+    "            %at = arith.addi %to, %jw : index\n"
+    "            vector.store %x, %pack[%at] : memref<?x$T>, vector<$Lx$T>\n"
+    "          }\n"
+    "        } else {\n"
+    "          %some = vector.create_mask %exist : vector<$Lxi1>\n"
+    "          scf.for %j = %c0 to %k_count step %c1 {\n"
+    "            %o = memref.load %k_table[%j] : memref<$Kxindex>\n"
+    "            %from = arith.addi %first, %o : index\n"
+    "            %x = vector.maskedload %B[%from], %some, %zeros : memref<?x$T>, vector<$Lxi1>, "
+    "vector<$Lx$T> into vector<$Lx$T>\n"
+    "            %jw = arith.muli %j, %W : index\n"
+    "            %at = arith.addi %to, %jw : index\n"
+    "            vector.store %x, %pack[%at] : memref<?x$T>, vector<$Lx$T>\n"
+    "          }\n"
     "        }\n"
     "      } else {\n"
     "        scf.for %j = %c0 to %k_vectors step %L {\n"
@@ -344,17 +364,24 @@ static const char BLOCK[] =
     "          %at = arith.addi %to, %jw : index\n"
     "$X"
     "        }\n"
-    "        scf.for %j = %k_vectors to %k_count step %c1 {\n"
-    "          %o = memref.load %k_table[%j] : memref<$Kxindex>\n"
-    "          %jw = arith.muli %j, %W : index\n"
+    "        scf.if %k_tail {\n"
+    "          %o = memref.load %k_table[%k_whole] : memref<$Kxindex>\n"
+    "          %jw = arith.muli %k_whole, %W : index\n"
     "          %at = arith.addi %to, %jw : index\n"
-    "          scf.for %l = %c0 to %L step %c1 {\n"
-    "            %vl = arith.addi %v, %l : index\n"
-    "            %no = memref.load %n_table[%vl] : memref<$Nxindex>\n"
-    "            %from = arith.addi %no, %o : index\n"
-    "            %x = memref.load %B[%from] : memref<?x$T>\n"
-    "            %al = arith.addi %at, %l : index\n"
-    "            memref.store %x, %pack[%al] : memref<?x$T>\n"
+    "$Y"
+    "        } else {\n"
+    "          scf.for %j = %k_vectors to %k_count step %c1 {\n"
+    "            %o = memref.load %k_table[%j] : memref<$Kxindex>\n"
+    "            %jw = arith.muli %j, %W : index\n"
+    "            %at = arith.addi %to, %jw : index\n"
+    "            scf.for %l = %c0 to %L step %c1 {\n"
+    "              %vl = arith.addi %v, %l : index\n"
+    "              %no = memref.load %n_table[%vl] : memref<$Nxindex>\n"
+    "              %from = arith.addi %no, %o : index\n"
+    "              %x = memref.load %B[%from] : memref<?x$T>\n"
+    "              %al = arith.addi %at, %l : index\n"
+    "              memref.store %x, %pack[%al] : memref<?x$T>\n"
+    "            }\n"
     "          }\n"
     "        }\n"
     "      }\n"
@@ -422,16 +449,21 @@ static void put_argument_types(o3_strbuf_t *t, const o3_gemm_shape_t *s) {
 }
 
 /* L columns of B, each a vector along k, as L rows of the packed B: log2(L) rounds that exchange the halves
- * of ever larger squares between pairs of vectors. */
-static void put_transposition(o3_strbuf_t *t, const o3_gemm_shape_t *s) {
+ * of ever larger squares between pairs of vectors. Rows beyond the end of k, where |masked| vectors are not
+ * read, come to lie where the next panel is packed later, or behind the last one. */
+static void put_transposition(o3_strbuf_t *t, const o3_gemm_shape_t *s, bool masked) {
   int lanes = s->lanes, round = 0;
-  for (int l = 0; l < lanes; ++l)
+  for (int l = 0; l < lanes; ++l) {
     o3_strbuf_printf(t,
                      "%%xl%d = arith.constant %d : index\n%%xv%d = arith.addi %%v, %%xl%d : index\n"
                      "%%xn%d = memref.load %%n_table[%%xv%d] : memref<%dxindex>\n"
-                     "%%xf%d = arith.addi %%xn%d, %%o : index\n"
-                     "%%x0_%d = vector.load %%B[%%xf%d] : memref<?x%s>, vector<%dx%s>\n",
-                     l, l, l, l, l, l, s->columns, l, l, l, l, s->type, lanes, s->type);
+                     "%%xf%d = arith.addi %%xn%d, %%o : index\n%%x0_%d = vector.%s %%B[%%xf%d]",
+                     l, l, l, l, l, l, s->columns, l, l, l, masked ? "maskedload" : "load", l);
+    if (masked) o3_strbuf_puts(t, ", %k_mask, %zeros");
+    o3_strbuf_printf(t, " : memref<?x%s>, ", s->type);
+    if (masked) o3_strbuf_printf(t, "vector<%dxi1>, vector<%dx%s> into ", lanes, lanes, s->type);
+    o3_strbuf_printf(t, "vector<%dx%s>\n", lanes, s->type);
+  }
   for (int step = 1; step < lanes; step *= 2, ++round) {
     for (int l = 0; l < lanes; ++l) {
       bool high = l & step;
@@ -464,12 +496,14 @@ static void put_variable(o3_strbuf_t *t, const o3_gemm_shape_t *s, char variable
   const struct {
     char name;
     int value;
-  } numbers[] = {{'L', s->lanes},   {'W', s->lanes * s->vectors}, {'R', s->rows},      {'K', s->depth},
-                 {'N', s->columns}, {'P', s->depth * s->columns}, {'S', s->lanes - 1}, {'Q', line}};
+  } numbers[] = {{'L', s->lanes},     {'W', s->lanes * s->vectors},
+                 {'R', s->rows},      {'K', s->depth},
+                 {'N', s->columns},   {'P', (s->depth + s->lanes - 1) / s->lanes * s->lanes * s->columns},
+                 {'S', s->lanes - 1}, {'Q', line}};
   if (variable == 'T') o3_strbuf_puts(t, s->type);
   if (variable >= 'F' && variable <= 'H') put_name(t, s, variable);
   if (variable == 'A') put_argument_types(t, s);
-  if (variable == 'X') put_transposition(t, s);
+  if (variable == 'X' || variable == 'Y') put_transposition(t, s, variable == 'Y');
   for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); ++i) {
     if (numbers[i].name == variable) o3_strbuf_printf(t, "%d", numbers[i].value);
   }

@@ -9,7 +9,8 @@
  *     printf("%s: %llu bytes\n", result->output, (unsigned long long)result->output_bytes);
  *     o3_compile_result_destroy(result);
  *
- * A compilation uses the calling thread; several may run at a time, each on its own.
+ * `pkg-config --cflags --libs o3` tells what to link. A compilation uses the calling thread; several may run
+ * at a time, each on its own.
  */
 #ifndef O3_COMPILER_H
 #define O3_COMPILER_H
@@ -131,14 +132,13 @@ const char *o3_compile_code_name(int32_t code);
 const char *o3_compile_stage(int32_t index, const char **summary);
 const char *o3_compile_target(int32_t index, const char **summary);
 
-/* What is known of the machine of target |name| (NULL: "cpu"), as a hardware file (JSON), to be free()'d.
- * NULL: no target of one machine has the name ("x86-64" is of several, and "gpu" needs a card), or memory
- * is out. */
-char *o3_compile_hardware(const char *name);
-/* The same of this machine ("cpu"), with fma_ports and memory_gbps, which are otherwise known by the
- * processor's name or assumed, measured in about a second. */
-char *o3_compile_hardware_measured(void);
 const char *o3_compile_sparse_format(int32_t index, const char **summary);
+
+/* What is known of the machine of |target| (NULL: "cpu"), as a hardware file (JSON) in *text, to be free()'d.
+ * |measure|, for "cpu" alone: not 0 measures fma_ports and memory_gbps, which are otherwise known by the
+ * processor's name or assumed, in about a second. 0, or a code with *error as for o3_compile; *text is NULL
+ * then. */
+int32_t o3_compile_hardware(const char *target, int32_t measure, char **text, char **error);
 
 const char *o3_compiler_version(void); /* "0.1.0" */
 const char *o3_compiler_llvm_version(void);

@@ -64,6 +64,10 @@ typedef struct o3_compilation {
 o3_status_t o3_result_make(const o3_compilation_t *compilation, double milliseconds,
                            o3_compile_result_t **result) O3_MUST_USE;
 
+/* How functions of compiler.h return: the code of |status|, which is consumed, and its message in *error,
+ * malloc'ed; NULL without one, or when memory is out. */
+int32_t o3_result_give(o3_status_t status, char **error);
+
 /* Milliseconds of a steady clock, and the process's (or a larger child's) largest resident set in bytes. */
 double o3_clock_ms(void);
 uint64_t o3_peak_rss(void);

@@ -422,13 +422,9 @@ static o3_status_t compile(compilation_t *c, const o3_compile_options_t *options
 
 int32_t o3_compile(const o3_compile_options_t *options, o3_compile_result_t **result, char **error) {
   *result = NULL;
-  *error = NULL;
   compilation_t c = {.arena = o3_arena_create()};
   o3_status_t status =
       c.arena ? compile(&c, options, result) : o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");
   if (c.arena) tear_down(&c);
-  int32_t code = (int32_t)o3_status_code(status);
-  if (status) *error = strdup(o3_status_message(status));
-  o3_status_destroy(status);
-  return code;
+  return o3_result_give(status, error);
 }

@@ -9,7 +9,6 @@
 #include "driver/compilation.h"
 #include "driver/sparse_format.h"
 #include "package/descriptor.h"
-#include "schedule/hardware.h"
 
 static o3_status_t invalid(const char *text) {
   return o3_status_create(O3_STATUS_INVALID_ARGUMENT, "%s", text);
@@ -294,48 +293,3 @@ o3_status_t o3_plan_make(o3_arena_t *arena, const o3_compile_options_t *options,
   O3_TRY(check_printed_pass(plan, options->print_after));
   return describe_settings(arena, plan);
 }
-
-/* ---- What compiler.h tells about the compiler ---- */
-
-const char *o3_compile_stage(int32_t index, const char **summary) {
-  if (index < 0 || index >= O3_STAGE_COUNT) return NULL;
-  *summary = o3_stage_summary((o3_stage_t)index);
-  return o3_stage_name((o3_stage_t)index);
-}
-
-const char *o3_compile_target(int32_t index, const char **summary) {
-  const o3_target_t *target = o3_target_at(index);
-  if (!target) return NULL;
-  *summary = target->summary;
-  return target->name;
-}
-
-static char *print_hardware(const char *name, bool measured) {
-  const o3_target_t *target;
-  o3_machine_t machine = {0};
-  char *text = NULL;
-  o3_arena_t *arena = o3_arena_create();
-  if (!arena) return NULL;
-  o3_status_t status = o3_target_find(name ? name : o3_target_at(0)->name, &target);
-  if (!status) status = target->machine(arena, &machine);
-  if (!status && measured) status = o3_hardware_measure(&machine);
-  if (!status && !target->codes) text = o3_hardware_print(&machine);
-  o3_status_destroy(status);
-  o3_arena_destroy(arena);
-  return text;
-}
-
-char *o3_compile_hardware(const char *name) { return print_hardware(name, false); }
-char *o3_compile_hardware_measured(void) { return print_hardware(NULL, true); }
-
-const char *o3_compiler_version(void) { return O3_VERSION; }
-
-const char *o3_compiler_llvm_version(void) {
-  static _Thread_local char text[48];
-  unsigned major, minor, patch;
-  LLVMGetVersion(&major, &minor, &patch);
-  snprintf(text, sizeof(text), "%u.%u.%u", major, minor, patch);
-  return text;
-}
-
-const char *o3_compile_code_name(int32_t code) { return o3_status_code_name((o3_status_code_t)code); }

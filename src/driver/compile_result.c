@@ -99,6 +99,13 @@ o3_status_t o3_result_make(const o3_compilation_t *compilation, double milliseco
   return NULL;
 }
 
+int32_t o3_result_give(o3_status_t status, char **error) {
+  int32_t code = (int32_t)o3_status_code(status);
+  *error = status ? strdup(o3_status_message(status)) : NULL;
+  o3_status_destroy(status);
+  return code;
+}
+
 void o3_compile_result_destroy(o3_compile_result_t *result) {
   if (result) o3_arena_destroy(((owned_result_t *)result)->arena);
 }

@@ -81,23 +81,22 @@ static int print_version(void) {
   return EXIT_SUCCESS;
 }
 
-static int print_hardware(const o3_compile_options_t *options) {
-  const char *target = options->target ? options->target : "cpu";
-  bool here = !strcmp(target, "cpu");
-  char *text = !options->measure ? o3_compile_hardware(target) : here ? o3_compile_hardware_measured() : NULL;
-  if (text) fputs(text, stdout);
-  if (!text && options->measure)
-    fprintf(stderr, "o3c: error: there is no CPU target '%s' to measure here\n", target);
-  if (!text && !options->measure)
-    fprintf(stderr, "o3c: error: target '%s' is no one machine that is known here\n", target);
-  bool printed = text && !fflush(stdout);
+static int print_hardware(const o3c_options_t *options) {
+  char *text, *error;
+  int32_t code = o3_compile_hardware(options->compile.target, options->compile.measure, &text, &error);
+  if (!code && (fputs(text, stdout) < 0 || fflush(stdout))) {
+    code = O3_STATUS_IO;
+    error = strdup("cannot write to stdout");
+  }
+  int status = code ? fail(options, code, error) : EXIT_SUCCESS;
   free(text);
-  return printed ? EXIT_SUCCESS : EXIT_FAILED;
+  free(error);
+  return status;
 }
 
 static int run(o3c_options_t *options) {
   if (options->version) return print_version();
-  if (options->print_hardware) return print_hardware(&options->compile);
+  if (options->print_hardware) return print_hardware(options);
   if (!options->help) return compile(options);
   o3c_help_print(stdout);
   return EXIT_SUCCESS;

@@ -47,9 +47,11 @@ figures = json.load(open(sys.argv[1]))
 assert figures["fma_ports"] in (1, 2) and figures["memory_gbps"] >= 1, figures
 P
 run 1 "$O3C" --print-hardware --measure --target x86-64-v3
-err_is "o3c: error: there is no CPU target 'x86-64-v3' to measure here"
+err_is "o3c: error: target 'x86-64-v3' cannot be measured: only 'cpu', this machine's CPU, can"
 run 1 "$O3C" --print-hardware --target none
-err_is "o3c: error: target 'none' is no one machine that is known here"
+err_has "o3c: error: target 'none' does not exist"
+run 1 "$O3C" --print-hardware --target x86-64
+err_is "o3c: error: target 'x86-64' is no single machine, but x86-64-v4 and x86-64-v3"
 # The same figures give the same code; others do not.
 run 0 "$O3C" m.mlir -q -O1 --target x86-64-v4 -o plain.o
 run 0 "$O3C" m.mlir -q -O1 --target x86-64-v4 --hardware v4.json -o same.o

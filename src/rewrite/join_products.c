@@ -12,6 +12,7 @@
  * Three small products fill a card badly: of 128 x 768 x 768 each takes as long as that of 128 x 768 x 2304.
  * The concatenated constants are folded later.
  */
+#include "analysis/shape.h"
 #include "rewrite/passes.h"
 #include "rewrite/rewrite_ir.h"
 
@@ -38,13 +39,21 @@ static bool is_constant(MlirValue value, int rank) {
          o3_type_rank(mlirValueGetType(value)) == rank;
 }
 
+/* All sizes are known but perhaps the first, of batches. */
+static bool has_known_sizes(MlirType type) {
+  for (int i = 1; i < o3_type_rank(type); ++i) {
+    if (o3_type_dim(type, i) < 0) return false;
+  }
+  return true;
+}
+
 /* Splits the last dimension of its operand in two. */
 static bool splits_heads(MlirOperation reshape) {
   MlirType from = mlirValueGetType(mlirOperationGetOperand(reshape, 0));
   MlirType to = mlirValueGetType(mlirOperationGetResult(reshape, 0));
   int rank = o3_type_rank(from);
-  bool same = o3_type_is_static(from) && o3_type_is_static(to) && o3_type_rank(to) == rank + 1 && rank >= 2 &&
-              rank <= 3;
+  bool same =
+      has_known_sizes(from) && has_known_sizes(to) && o3_type_rank(to) == rank + 1 && rank >= 2 && rank <= 3;
   for (int i = 0; same && i < rank - 1; ++i) same = o3_type_dim(from, i) == o3_type_dim(to, i);
   return same;
 }
@@ -112,6 +121,20 @@ static MlirType with_dim(MlirType type, int dim, int64_t size) {
   return o3_tensor_type(rank, sizes, o3_type_element(type));
 }
 
+/* The sizes of |like|'s result with another one, where they have symbols; else null. */
+static MlirAttribute sizes_with(MlirOperation like, int dim, int64_t size) {
+  o3_shape_t shape;
+  MlirAttribute sizes = o3_op_attr(like, "o3.shape");
+  if (mlirAttributeIsNull(sizes)) return sizes;
+  MlirAttribute first = mlirArrayAttrGetElement(sizes, 0);
+  MlirContext context = mlirOperationGetContext(like);
+  o3_shape_from_attr(first, &shape);
+  shape.dims[dim] = o3_expr_const(context, size);
+  int symbols = (int)mlirAffineMapGetNumSymbols(mlirAffineMapAttrGetValue(first));
+  MlirAttribute resized = o3_shape_attr(context, &shape, symbols);
+  return mlirArrayAttrGet(context, 1, &resized);
+}
+
 static MlirValue concatenate(o3_builder_t *b, const MlirValue values[SOURCES], int dim) {
   MlirType one = mlirValueGetType(values[0]);
   return o3_build1_attrs(b, "tensor.concat", with_dim(one, dim, SOURCES * o3_type_dim(one, dim)), SOURCES,
@@ -126,18 +149,24 @@ static MlirValue build_heads(o3_builder_t *b, const source_t sources[SOURCES]) {
   int last = o3_type_rank(sums) - 1;
   MlirType all = with_dim(sums, last, SOURCES * o3_type_dim(sums, last));
   MlirValue w = concatenate(b, weights, 1), bias = concatenate(b, biases, 0);
-  MlirValue y = o3_build1(b, "o3.matmul", all, O3_VALUES(sources[0].x, w));
-  y = o3_build1(b, "o3.add", all, O3_VALUES(bias, y));
-  return o3_build1(b, "o3.reshape", with_dim(heads, last, SOURCES * o3_type_dim(heads, last)), O3_VALUES(y));
+  MlirAttribute sizes = sizes_with(sources[0].product, last, o3_type_dim(all, last));
+  MlirValue y =
+      o3_build1_attrs(b, "o3.matmul", all, O3_VALUES(sources[0].x, w), O3_ATTRS({"o3.shape", sizes}));
+  y = o3_build1_attrs(b, "o3.add", all, O3_VALUES(bias, y), O3_ATTRS({"o3.shape", sizes}));
+  int64_t count = SOURCES * o3_type_dim(heads, last);
+  return o3_build1_attrs(b, "o3.reshape", with_dim(heads, last, count), O3_VALUES(y),
+                         O3_ATTRS({"o3.shape", sizes_with(sources[0].heads, last, count)}));
 }
 
-static MlirValue build_part(o3_builder_t *b, MlirValue all, MlirType type, int part) {
+static MlirValue build_part(o3_builder_t *b, MlirValue all, MlirOperation heads, int part) {
+  MlirType type = mlirValueGetType(mlirOperationGetResult(heads, 0));
   int dim = o3_type_rank(type) - 2;
   MlirAffineExpr start = mlirAffineConstantExprGet(b->context, part * o3_type_dim(type, dim));
   MlirAttribute map = mlirAffineMapAttrGet(mlirAffineMapGet(b->context, 0, 0, 1, &start));
   return o3_build1_attrs(b, "o3.slice", type, O3_VALUES(all),
                          O3_ATTRS({"axes", o3_attr_ints(b->context, 1, (int64_t[]){dim})}, {"starts", map},
-                                  {"steps", o3_attr_ints(b->context, 1, (int64_t[]){1})}));
+                                  {"steps", o3_attr_ints(b->context, 1, (int64_t[]){1})},
+                                  {"o3.shape", o3_op_attr(heads, "o3.shape")}));
 }
 
 /* Readers of one source may stand before the product of another: all are made where the first product stands.
@@ -165,8 +194,7 @@ static void join(const source_t sources[SOURCES]) {
   o3_builder_t b = o3_builder_before(first);
   MlirValue all = build_heads(&b, sources);
   MlirValue parts[SOURCES];
-  for (int i = 0; i < SOURCES; ++i)
-    parts[i] = build_part(&b, all, mlirValueGetType(mlirOperationGetResult(sources[i].heads, 0)), i);
+  for (int i = 0; i < SOURCES; ++i) parts[i] = build_part(&b, all, sources[i].heads, i);
   for (int i = 0; i < SOURCES; ++i) {
     o3_op_replace(sources[i].heads, 1, &parts[i]);
     mlirOperationDestroy(sources[i].add);

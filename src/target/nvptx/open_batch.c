@@ -28,7 +28,19 @@ static value_t *find(const o3_open_batch_t *self, MlirValue value) {
   return NULL;
 }
 
-/* Only leading dimensions are open, and the memory is row by row. */
+/* A part of a buffer, of each batch the same. */
+static bool is_part(const value_t *v) {
+  int64_t at[O3_IR_MAX_RANK], steps[O3_IR_MAX_RANK];
+  MlirOperation def = o3_value_def(v->value);
+  if (mlirOperationIsNull(def) || !o3_op_is(def, "memref.subview")) return false;
+  int rank = o3_type_rank(v->type);
+  bool fits = o3_op_ints(def, "static_offsets", at, O3_IR_MAX_RANK) == rank &&
+              o3_op_ints(def, "static_strides", steps, O3_IR_MAX_RANK) == rank;
+  for (int p = 0; p < v->lead; ++p) fits &= at[p] == 0 && steps[p] == 1;
+  return fits;
+}
+
+/* Only leading dimensions are open, and the memory is row by row, or a part of what is. */
 static bool read_value(value_t *v) {
   int rank = o3_type_rank(v->type);
   while (v->lead < rank && o3_type_dim(v->type, v->lead) < 0) v->view[v->lead++] = 1;
@@ -36,8 +48,8 @@ static bool read_value(value_t *v) {
     v->view[p] = o3_type_dim(v->type, p);
     if (v->view[p] < 0) return false;
   }
-  return !v->lead || !mlirTypeIsAMemRef(v->type) ||
-         mlirAffineMapIsIdentity(mlirMemRefTypeGetAffineMap(v->type));
+  bool rows = mlirTypeIsAMemRef(v->type) && mlirAffineMapIsIdentity(mlirMemRefTypeGetAffineMap(v->type));
+  return !v->lead || !mlirTypeIsAMemRef(v->type) || rows || is_part(v);
 }
 
 static bool is_reshape(MlirOperation op) {
@@ -49,16 +61,20 @@ static bool is_reshape(MlirOperation op) {
   return false;
 }
 
+static bool is_view(MlirOperation op) {
+  return is_reshape(op) || (!mlirOperationIsNull(op) && o3_op_is(op, "memref.subview"));
+}
+
 static bool is_cast(MlirOperation op) {
   return !mlirOperationIsNull(op) && (o3_op_is(op, "memref.cast") || o3_op_is(op, "tensor.cast"));
 }
 
-/* With what it is a reshape of, which stands before it. */
+/* With what it is a reshape or a part of, which stands before it. */
 static bool add_value(o3_open_batch_t *self, MlirValue value) {
   if (!is_shaped(value) || find(self, value)) return true;
   MlirOperation def = o3_value_def(value);
   if (is_cast(def)) return false;
-  if (is_reshape(def) && !add_value(self, mlirOperationGetOperand(def, 0))) return false;
+  if (is_view(def) && !add_value(self, mlirOperationGetOperand(def, 0))) return false;
   if (self->num_values == self->capacity) return false;
   value_t *v = &self->values[self->num_values++];
   *v = (value_t){.value = value, .type = mlirValueGetType(value)};
@@ -230,7 +246,7 @@ static MlirType batch_type(const value_t *v) {
   int rank = o3_type_rank(v->type);
   MlirType element = o3_type_element(v->type);
   if (mlirTypeIsAMemRef(v->type))
-    return mlirMemRefTypeGet(element, rank, v->view, (MlirAttribute){0},
+    return mlirMemRefTypeGet(element, rank, v->view, mlirMemRefTypeGetLayout(v->type),
                              mlirMemRefTypeGetMemorySpace(v->type));
   return mlirRankedTensorTypeGet(rank, v->view, element, mlirRankedTensorTypeGetEncoding(v->type));
 }

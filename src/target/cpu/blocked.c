@@ -74,15 +74,6 @@ static int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 /* ---- Tiles ---- */
 
-/* The rows of images that have some, or -1: the dim of pixels before the run that is not that of the images,
- * which comes first in Y. */
-static int row_dim(const o3_blocked_t *p) {
-  int dim = p->pixels.count < 2 ? -1 : p->pixels.at[p->pixels.count - 2];
-  MlirAffineExpr first = p->y->all_exprs[0];
-  bool images = dim >= 0 && mlirAffineExprIsADim(first) && mlirAffineDimExprGetPosition(first) == dim;
-  return images ? -1 : dim;
-}
-
 /* Of the operand's dims from |first| on; -1 when known only at run time. */
 static int64_t bytes_from(const o3_nest_operand_t *operand, int first) {
   int64_t bytes = (int64_t)sizeof(float);
@@ -130,7 +121,7 @@ static o3_status_t read_schedule(emitter_t *self) {
       .is_groups = form->parts > 0,
       .weight_bytes = form->lanes ? p->w->sizes[0] * form->lanes * form->depth * (int64_t)sizeof(float)
                                   : bytes_from(p->w, 0),
-      .rows = row_dim(p) < 0 ? 0 : p->nest.sizes[row_dim(p)],
+      .rows = o3_blocked_row_dim(p) < 0 ? 0 : p->nest.sizes[o3_blocked_row_dim(p)],
       .image_bytes = bytes_from(p->x, 1),
       .reads = reads_of_image(self, joined),
       .is_joined = joined || num_parts > 1,
@@ -173,6 +164,7 @@ static o3_tile_t full_tile(const emitter_t *self) {
                     .unroll = (int)s->unroll,
                     .lanewise = p->lanewise,
                     .ahead = s->ahead != 0,
+                    .shared = o3_blocked_shares_weights(p, s, self->run),
                     .width = O3_BLOCK_LANES,
                     .used = O3_BLOCK_LANES};
   if (p->sparse.lanes) {
@@ -337,6 +329,9 @@ static o3_status_t call_tile(const task_t *task, o3_builder_t *b, const o3_tile_
                     : packed    ? scaled(b, p->w->offset, block, next)
                                 : o3_nest_address(&p->nest, p->w, b, ivs);
   a[O3_TILE_W_NEXT] = next;
+  if (tile->shared)
+    a[O3_TILE_W_NEXT] = o3_blocked_ask_ahead(
+        tile, b, pixel, o3_blocked_row_dim(p) < 0 ? (MlirValue){0} : task->ivs[o3_blocked_row_dim(p)], next);
   a[O3_TILE_Y] = p->y->flat;
   if (packed) ivs[p->columns] = o3_build2(b, "arith.muli", block, o3_build_index(b, O3_BLOCK_LANES));
   a[O3_TILE_Y_AT] = o3_nest_address(&p->nest, p->y, b, ivs);
@@ -681,7 +676,7 @@ static void add_around(const emitter_t *self, o3_builder_t *b, grid_t *grid) {
 static void make_grid(const emitter_t *self, o3_builder_t *b, grid_t *grid) {
   const o3_blocked_t *p = &self->product;
   const MlirValue *sizes = p->nest.size_values;
-  int row = row_dim(p), outer = p->pixels.count - 1;
+  int row = o3_blocked_row_dim(p), outer = p->pixels.count - 1;
   if (!self->schedule.piece_first) add_around(self, b, grid);
   for (int i = 0; i < outer; ++i) {
     if (!self->schedule.piece_first && i + 1 == outer) add_blocks(self, b, grid);
@@ -699,7 +694,7 @@ static void make_grid(const emitter_t *self, o3_builder_t *b, grid_t *grid) {
 
 static MlirValue strip_size(const emitter_t *self, o3_builder_t *b) {
   if (self->schedule.strip_rows > 0) return o3_build_index(b, self->schedule.strip_rows);
-  MlirValue rows = self->product.nest.size_values[row_dim(&self->product)];
+  MlirValue rows = self->product.nest.size_values[o3_blocked_row_dim(&self->product)];
   MlirValue strips = o3_build_index(b, (int64_t)STRIPS_PER_CORE * self->env->machine->cores);
   return o3_build2(b, "arith.maxui", o3_build2(b, "arith.ceildivui", rows, strips), o3_build_index(b, 1));
 }
@@ -743,7 +738,7 @@ static o3_status_t row_body(o3_builder_t *b, void *context, MlirValue row, const
   task_t *task = context;
   const emitter_t *self = task->self;
   (void)carried, (void)next;
-  task->ivs[row_dim(&self->product)] = row;
+  task->ivs[o3_blocked_row_dim(&self->product)] = row;
   bool one = self->product.inside || (self->run >= 0 && self->run <= self->piece);
   return build_pieces(task, b, o3_build_index(b, 0), run_size(self, b), one);
 }
@@ -752,7 +747,7 @@ static o3_status_t row_body(o3_builder_t *b, void *context, MlirValue row, const
 static o3_status_t build_rows(task_t *task, o3_builder_t *b, MlirValue first) {
   const emitter_t *self = task->self;
   MlirValue end = o3_build2(b, "arith.addi", first, self->strip);
-  MlirValue rows = self->product.nest.size_values[row_dim(&self->product)];
+  MlirValue rows = self->product.nest.size_values[o3_blocked_row_dim(&self->product)];
   if (self->schedule.strip_rows == 1) return row_body(b, task, first, NULL, NULL);
   o3_for_t loop = {.lower = first,
                    .upper = o3_build2(b, "arith.minsi", end, rows),
@@ -991,8 +986,8 @@ o3_status_t o3_blocked_build_row(o3_blocked_emitter_t *self, o3_builder_t *b, Ml
   for (int i = 0; i < p->around.count; ++i) task.ivs[p->around.at[i]] = block;
   if (!self->row_length) return row_body(b, &task, row, NULL, NULL);
   MlirValue length = o3_build_index(b, self->row_length);
-  bool is_joined = row_dim(p) < 0;
-  if (!is_joined) task.ivs[row_dim(p)] = row;
+  bool is_joined = o3_blocked_row_dim(p) < 0;
+  if (!is_joined) task.ivs[o3_blocked_row_dim(p)] = row;
   task.run_from = is_joined ? o3_build2(b, "arith.muli", row, length) : zero;
   task.run_to = o3_build2(b, "arith.addi", task.run_from, length);
   return build_task(&task, b);

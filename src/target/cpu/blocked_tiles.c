@@ -36,7 +36,31 @@ static void use_split(o3_tile_t *tile, int split) {
   tile->used = HALF;
   tile->split = split;
   tile->unroll = tile->lanes / split;
-  tile->ahead = false;
+  tile->ahead = tile->shared = false;
+}
+
+int o3_blocked_row_dim(const o3_blocked_t *p) {
+  int dim = p->pixels.count < 2 ? -1 : p->pixels.at[p->pixels.count - 2];
+  MlirAffineExpr first = p->y->all_exprs[0];
+  bool images = dim >= 0 && mlirAffineExprIsADim(first) && mlirAffineDimExprGetPosition(first) == dim;
+  return images ? -1 : dim;
+}
+
+/* Weights that no cache of a core keeps are read for a block of results at a time. */
+bool o3_blocked_shares_weights(const o3_blocked_t *p, const o3_schedule_tiles_t *s, int64_t run) {
+  bool in_blocks = s->blocks == 1 && !s->piece_first && !p->sparse.lanes && !p->lanewise && !p->inside;
+  int row = o3_blocked_row_dim(p);
+  int64_t rows = row < 0 ? 1 : p->nest.sizes[row];
+  return in_blocks && run >= 1 && run <= s->piece && (run + s->pixels - 1) / s->pixels * rows >= s->unroll;
+}
+
+MlirValue o3_blocked_ask_ahead(const o3_tile_t *tile, o3_builder_t *b, MlirValue pixel, MlirValue row,
+                               MlirValue next) {
+  MlirValue number = o3_build2(b, "arith.divui", pixel, o3_build_index(b, tile->pixels));
+  if (!mlirValueIsNull(row)) number = o3_build2(b, "arith.addi", number, row);
+  MlirValue turn = o3_build2(b, "arith.remui", number, o3_build_index(b, tile->unroll));
+  return o3_build2(b, "arith.addi", next,
+                   o3_build2(b, "arith.muli", turn, o3_build_index(b, O3_BLOCK_LANES)));
 }
 
 int o3_blocked_parts(const o3_blocked_t *p, const o3_tile_t *full, o3_tile_part_t *parts) {

@@ -2,6 +2,7 @@
 #ifndef O3_TARGET_CPU_BLOCKED_TILES_H
 #define O3_TARGET_CPU_BLOCKED_TILES_H
 
+#include "schedule/cpu_schedule.h"
 #include "target/cpu/blocked_match.h"
 #include "target/cpu/tile_text.h"
 
@@ -15,5 +16,18 @@ enum { O3_TILE_MAX_PARTS = 2 };
 /* The parts in which the last block of outputs is computed instead of by a tile like |full|, whose |lanes|,
  * |pixels| and |width| count; returns how many: 0 when it is full, or nearly so. */
 int o3_blocked_parts(const o3_blocked_t *product, const o3_tile_t *full, o3_tile_part_t *parts);
+
+/* The rows of images that have some, or -1: the dim of pixels before the run that is not that of the images,
+ * which comes first in Y. */
+int o3_blocked_row_dim(const o3_blocked_t *product);
+
+/* Whether several tiles of a task, of |run| pixels in each row, take the same weights in turn, so many that
+ * they ask for all of the next ones (tile_text.h: shared). */
+bool o3_blocked_shares_weights(const o3_blocked_t *product, const o3_schedule_tiles_t *schedule, int64_t run);
+
+/* %w_next of a shared tile at |pixel| of |row| (null: there are no rows); what follows is |next| elements of
+ * the weights away. */
+MlirValue o3_blocked_ask_ahead(const o3_tile_t *tile, o3_builder_t *b, MlirValue pixel, MlirValue row,
+                               MlirValue next);
 
 #endif

@@ -36,6 +36,7 @@ char *o3_tile_name(const o3_tile_t *tile) {
                                     : "tile",
                    tile->masked ? "_masked" : "", tile->pixels, tile->blocks * tile->width);
   if (tile->ahead) o3_strbuf_puts(&name, "_ahead");
+  if (tile->shared) o3_strbuf_puts(&name, "_shared");
   if (tile->used < tile->width)
     o3_strbuf_printf(&name, "_h%d%s", tile->split ? tile->split : tile->used, tile->zeros ? "z" : "");
   if (tile->depth) o3_strbuf_printf(&name, "_d%d", tile->depth);
@@ -216,12 +217,14 @@ static void weight_pointers(writer_t *w) {
 /* Weights are read once a run and in order, but the processor's own prefetching ends with each page: of what
  * lies %ahead one cache line, which is a block's lanes, is asked for with each turn of k. That is a page, or
  * what the next blocks have in the same place where all of it is near: the first page of each of several
- * short blocks would be asked for by none. */
+ * short blocks would be asked for by none. Where tiles share weights the first of them would wait for memory
+ * and the others for none: each asks for its part of what comes after all of them. */
 static void weights_ahead(writer_t *w) {
   enum { PAGE = 4096 / sizeof(float), NEAR = 16 * PAGE };
   o3_strbuf_printf(w->text, "%%page = arith.constant %d : index\n", PAGE);
   if (w->tile->blocks == 1) {
-    o3_strbuf_puts(w->text, "%ahead = arith.addi %page, %c0 : index\n");
+    o3_strbuf_printf(w->text, "%%ahead = arith.addi %%%s, %%c0 : index\n",
+                     w->tile->shared ? "w_next" : "page");
     return;
   }
   o3_strbuf_printf(
@@ -234,6 +237,7 @@ static void weights_ahead(writer_t *w) {
 }
 
 static void prefetch_weights(writer_t *w, const char *base, int u) {
+  if (w->tile->shared && u) return;
   int at = add_constant(w, base, (int64_t)u * w->tile->width);
   o3_strbuf_printf(w->text,
                    "%%p%d = arith.addi %%t%d, %%ahead : index\n"

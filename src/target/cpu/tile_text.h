@@ -23,6 +23,7 @@ typedef struct o3_tile {
   int unroll;     /* turns of k in one; c is a multiple of it */
   bool lanewise;
   bool ahead;  /* asks for what the next tile reads */
+  bool shared; /* one of several that take the same weights in turn: see below */
   bool masked; /* one block, of which only the lanes below %cols exist in Y and B */
   int width;   /* lanes of a block: O3_BLOCK_LANES, or fewer in sparse tiles */
   int used;    /* of them those that are computed, a multiple of |lanes| but in split tiles */
@@ -54,6 +55,10 @@ typedef struct o3_tile {
  * sums over every s-th k, s = lanes / split, which is |unroll|: X is loaded as it lies, s numbers at a time.
  * What it stores are half a block's lanes, of which those behind |split| are zeros. */
 
+/* A shared tile (one block) asks for weights %w_next after its own, a block's lanes in each turn of |unroll|
+ * steps. As many tiles in turn, each with a %w_next that is a block's lanes more, ask for all of the weights
+ * that come next. */
+
 /* What the sums start at. */
 enum { O3_TILE_ZERO, O3_TILE_BIAS, O3_TILE_OLD };
 
@@ -63,7 +68,7 @@ typedef enum o3_tile_argument {
   O3_TILE_X_AT, /* of pixel 0 */
   O3_TILE_W,
   O3_TILE_W_AT,
-  O3_TILE_W_NEXT, /* from a block to the next */
+  O3_TILE_W_NEXT, /* from a block to the next; of a shared tile where it asks for weights */
   O3_TILE_Y,
   O3_TILE_Y_AT,
   O3_TILE_Y_STEP, /* from a pixel to the next */

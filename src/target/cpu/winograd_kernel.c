@@ -23,6 +23,7 @@
 
 #include "analysis/winograd.h"
 #include "schedule/cpu_schedule.h"
+#include "target/cpu/blocked_tiles.h"
 #include "target/cpu/cpu.h"
 #include "target/cpu/cpu_ir.h"
 #include "target/cpu/halo.h"
@@ -255,6 +256,7 @@ static o3_status_t call_product(o3_builder_t *b, void *context, MlirValue from, 
                           .blocks = 1,
                           .pixels = task->pixels,
                           .x_step = LANES,
+                          .shared = plan->schedule.chunk / task->pixels >= UNROLL,
                           .unroll = UNROLL,
                           .width = LANES,
                           .used = task->used,
@@ -276,6 +278,9 @@ static o3_status_t call_product(o3_builder_t *b, void *context, MlirValue from, 
   a[O3_TILE_N1] = a[O3_TILE_N0] = one;
   a[O3_TILE_COLS] = o3_build_index(b, LANES);
   depth_arguments(task, b, a);
+  if (tile.shared)
+    a[O3_TILE_W_NEXT] =
+        o3_blocked_ask_ahead(&tile, b, from, (MlirValue){0}, times(b, a[O3_TILE_N2], LANES * LANES));
   return call_function(self, b, o3_tile_name(&tile), o3_tile_text(&tile), O3_TILE_ARGUMENTS, a);
 }
 

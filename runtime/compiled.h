@@ -177,6 +177,10 @@ void o3rt_gpu_free(o3rt_session_t *session, void *memory);
 void *o3rt_gpu_weights(o3rt_session_t *session);
 /* An int32_t on the card, 0 at the start of a run; see o3rt_gpu_t.messages. */
 void *o3rt_gpu_error_word(o3rt_session_t *session);
+/* At least |bytes| on the card that kernels use one after the other. It begins with O3RT_GPU_COUNTERS int32_t
+ * that are 0 when a kernel begins, and that it leaves so; the rest may hold anything. */
+#define O3RT_GPU_COUNTERS 4096
+void *o3rt_gpu_scratch(o3rt_session_t *session, int64_t bytes);
 /* Copies, in order with launches; the data is there when the call returns. */
 void o3rt_gpu_to_host(o3rt_session_t *session, void *host, const void *device, int64_t bytes);
 void o3rt_gpu_to_device(o3rt_session_t *session, void *device, const void *host, int64_t bytes);

@@ -16,7 +16,7 @@ def tile_rows(consumers, products, alternate):
 
 
 def shared_bytes(schedule):
-    consumers, products, columns, stages, split, _, by_tensor, alternate = schedule
+    consumers, products, columns, stages, split, _, by_tensor, alternate = schedule[:8]
     rows = tile_rows(consumers, products, alternate)
     ring, partial = stages * (rows + columns) * 128, rows * columns * 4 if split > 1 else 0
     return max(ring, partial) + 16384 * consumers * by_tensor + 16 * stages
@@ -41,6 +41,8 @@ def product_schedule(draw, kind, out, by_rows, steps):
             continue
         if promote and (products > 1 or alternate or split > 1 or columns % (16 * promote) or columns + columns // promote > 384):
             continue
+        if split == 1 and products == 1 and not alternate and not promote and draw.random() < 0.3:
+            return schedule + (0, draw.randint(1, steps))
         return schedule + (promote,) if promote else schedule
 
 

@@ -13,6 +13,7 @@ import os
 CUDA = ctypes.CDLL("libcuda.so.1")
 DYNAMIC_SHARED_LIMIT = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 CLUSTER, SERIALIZATION = 4, 6  # CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+COUNTERS = 4096  # of scratch
 SWIZZLES = {0: 0, 32: 1, 64: 2, 128: 3}
 
 
@@ -59,6 +60,16 @@ def read_image(stem):
         return file.read() + b"\0"
 
 
+def make_scratch(size):
+    """Memory that a kernel may use, of which the counters (o3_gpu_kernel_add_scratch) are 0; it stays until the end."""
+    memory = ctypes.c_uint64()
+    check(CUDA.cuMemAlloc_v2(ctypes.byref(memory), ctypes.c_size_t(size)), "scratch")
+    zeros = (ctypes.c_int32 * COUNTERS)()
+    check(CUDA.cuMemcpyHtoDAsync_v2(memory, zeros, ctypes.c_size_t(ctypes.sizeof(zeros)), None), "counters")
+    check(CUDA.cuStreamSynchronize(None), "counters")
+    return memory
+
+
 class Kernel:
     def __init__(self, stem, overlap=True):
         with open(stem + ".json", encoding="utf-8") as file:
@@ -77,6 +88,9 @@ class Kernel:
     def bind(self, addresses):
         self.values = []
         for argument in self.launch_info["arguments"]:
+            if "scratch" in argument:
+                self.values.append(make_scratch(argument["scratch"]))
+                continue
             pointer = addresses[argument["buffer"]]
             self.values.append(encode_map(argument, pointer) if "box" in argument else ctypes.c_uint64(pointer))
         self.pointers = (ctypes.c_void_p * len(self.values))(*[ctypes.addressof(v) for v in self.values])

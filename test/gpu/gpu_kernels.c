@@ -52,6 +52,10 @@ static cJSON *numbers(int count, const int64_t *values) {
 
 static cJSON *argument_json(const o3_gpu_argument_t *argument) {
   cJSON *object = cJSON_CreateObject();
+  if (argument->kind == O3_GPU_ARG_SCRATCH) {
+    cJSON_AddNumberToObject(object, "scratch", (double)argument->bytes);
+    return object;
+  }
   cJSON_AddNumberToObject(object, "buffer", argument->buffer);
   if (argument->kind != O3_GPU_ARG_TENSOR_MAP) return object;
   const o3_gpu_tensor_map_t *map = &argument->map;

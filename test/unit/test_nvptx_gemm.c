@@ -62,17 +62,15 @@ static void test_texts_are_valid(void **state) {
 
 /* Warpgroups with tiles of their own, and one behind the other. */
 static void test_schedules_are_valid(void **state) {
-  static const int FLAGS[][4] = {/* products, columns, stages, alternate */
-                                 {2, 128, 6, 1},
-                                 {2, 192, 4, 1},
-                                 {1, 256, 4, 1},
-                                 {2, 128, 4, 0}};
+  static const int FLAGS[][5] = {/* products, columns, stages, alternate, streams */
+                                 {2, 128, 6, 1, 0}, {2, 192, 4, 1, 0},   {1, 256, 4, 1, 0},
+                                 {2, 128, 4, 0, 0}, {1, 256, 4, 0, 132}, {1, 64, 6, 0, 7}};
   MlirContext context;
   (void)state;
   assert_ok(o3_context_create(&context));
   for (size_t i = 0; i < sizeof(FLAGS) / sizeof(FLAGS[0]); ++i) {
     const int *f = FLAGS[i];
-    const o3_gemm_schedule_t schedule = {2, f[0], f[1], f[2], 1, 1, 8, i % 2 == 0, f[3], 0};
+    const o3_gemm_schedule_t schedule = {2, f[0], f[1], f[2], 1, 1, 8, i % 2 == 0, f[3], 0, f[4]};
     o3_gemm_t gemm = nvptx_product(SIZES[6], i % 3, O3_GPU_F16, O3_GPU_F16);
     check_scheduled(context, &gemm, &schedule, NULL);
     assert_int_equal(o3_gemm_tile_rows(&schedule), 64 * f[0] * (f[3] ? 1 : 2));
@@ -85,9 +83,9 @@ static void test_schedules_are_valid(void **state) {
 static void test_float8_texts_are_valid(void **state) {
   static const int64_t FLOAT8_SIZES[][3] = {
       {1, 8, 16}, {300, 264, 208}, {8192, 8192, 8192}, {4096, 4096, 4096}};
-  static const o3_gemm_schedule_t GIVEN[] = {{2, 1, 256, 4, 1, 1, 8, true, false, 2},
-                                             {2, 1, 192, 4, 1, 1, 8, true, false, 1},
-                                             {2, 2, 192, 4, 1, 1, 8, true, true, 0}};
+  static const o3_gemm_schedule_t GIVEN[] = {{2, 1, 256, 4, 1, 1, 8, true, false, 2, 0},
+                                             {2, 1, 192, 4, 1, 1, 8, true, false, 1, 0},
+                                             {2, 2, 192, 4, 1, 1, 8, true, true, 0, 0}};
   MlirContext context;
   (void)state;
   assert_ok(o3_context_create(&context));
@@ -114,16 +112,20 @@ static void test_schedules_are_refused(void **state) {
     o3_gemm_schedule_t schedule;
     const char *why;
   } BAD[] = {
-      {{3, 1, 128, 4, 1, 1, 8, true, false, 0}, "it has neither one nor two warpgroups or products"},
-      {{2, 2, 256, 2, 1, 1, 8, true, true, 0}, "a thread has no registers for so many sums"},
-      {{1, 2, 128, 4, 1, 1, 8, true, true, 0}, "one warpgroup alone cannot alternate"},
-      {{2, 1, 64, 4, 3, 1, 8, false, false, 0}, "it splits k into other than 1, 2, 4, 8"},
-      {{2, 1, 256, 4, 1, 1, 8, true, false, 1}, "a thread has no registers for sums of stages besides"},
-      {{2, 2, 128, 4, 1, 1, 8, true, true, 1},
+      {{3, 1, 128, 4, 1, 1, 8, true, false, 0, 0}, "it has neither one nor two warpgroups or products"},
+      {{2, 2, 256, 2, 1, 1, 8, true, true, 0, 0}, "a thread has no registers for so many sums"},
+      {{1, 2, 128, 4, 1, 1, 8, true, true, 0, 0}, "one warpgroup alone cannot alternate"},
+      {{2, 1, 64, 4, 3, 1, 8, false, false, 0, 0}, "it splits k into other than 1, 2, 4, 8"},
+      {{2, 1, 256, 4, 1, 1, 8, true, false, 1, 0}, "a thread has no registers for sums of stages besides"},
+      {{2, 2, 128, 4, 1, 1, 8, true, true, 1, 0},
        "sums of stages are of warpgroups that have one product alone"},
-      {{2, 1, 128, 1, 1, 1, 8, true, false, 0},
+      {{2, 1, 128, 1, 1, 1, 8, true, false, 0, 0},
        "a stage is given back when the next one is multiplied, so one alone is not enough"},
-      {{2, 2, 128, 7, 1, 1, 8, true, true, 0}, "its stages do not fit into the shared memory"}};
+      {{2, 1, 128, 4, 2, 1, 8, false, false, 0, 5},
+       "blocks that share the steps of all tiles have one product of their own"},
+      {{2, 1, 128, 4, 1, 1, 8, true, false, 0, 1 << 20},
+       "blocks that share the steps of all tiles have one each, and their numbers fit into 32 bits"},
+      {{2, 2, 128, 7, 1, 1, 8, true, true, 0, 0}, "its stages do not fit into the shared memory"}};
   (void)state;
   o3_gemm_t gemm = nvptx_product(SIZES[6], true, O3_GPU_F16, O3_GPU_F16);
   for (size_t i = 0; i < sizeof(BAD) / sizeof(BAD[0]); ++i)

@@ -56,11 +56,21 @@ static void set_error(const int64_t *arguments) {
   *(int32_t *)error_word = next_error;
 }
 
+// Counters are 0 at first, and stay where they are when there is memory enough.
+static bool wants_scratch;
+static void check_scratch(o3rt_session_t *session) {
+  static const int32_t kZeros[O3RT_GPU_COUNTERS];
+  int32_t *scratch = o3rt_gpu_scratch(session, sizeof kZeros);
+  assert_memory_equal(scratch, kZeros, sizeof kZeros);
+  assert_ptr_equal(o3rt_gpu_scratch(session, 16), scratch);
+}
+
 static int64_t shared_bytes, grid = 3, cluster = 1, overlaps;
 
 static void run_add(o3rt_session_t *session, o3rt_memref_t *const *inputs, o3rt_memref_t *const *outputs) {
   char *arena = o3rt_gpu_arena(session, 512);
   error_word = o3rt_gpu_error_word(session);
+  if (wants_scratch) check_scratch(session);
   assert_memory_equal(o3rt_gpu_weights(session), ((float[]){1, 2}), 8);
   int64_t words[12] = {grid, 1, 1, 256, 1, 1, shared_bytes, cluster, overlaps, 0};
   words[10] = (int64_t)(uintptr_t)inputs[0]->aligned;
@@ -193,6 +203,18 @@ static void test_runs(void **state) {
     assert_int_equal(count("cuGraphLaunch"), run >= 1);
   }
   assert_true(o3_session_memory(session) >= 512);
+  o3_session_destroy(session);
+}
+
+static void test_scratch(void **state) {
+  (void)state;
+  o3_session_t *session = create();
+  float x[] = {1, 2, 3, 4};
+  o3_tensor_t in = four(x, O3_HOST), out = {0}, again = {0};
+  wants_scratch = true;
+  assert_int_equal(o3_session_run(session, &in, 1, &out, 1), O3_OK);
+  assert_int_equal(o3_session_run(session, &in, 1, &again, 1), O3_OK);
+  wants_scratch = false;
   o3_session_destroy(session);
 }
 
@@ -475,6 +497,7 @@ int main(void) {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, reset, check_clean)
   const struct CMUnitTest tests[] = {TEST(test_runs),
                                      TEST(test_places),
+                                     TEST(test_scratch),
                                      TEST(test_unaligned_input),
                                      TEST(test_in_place),
                                      TEST(test_stream_without_recording),

@@ -65,6 +65,19 @@ void *o3rt_gpu_weights(o3rt_session_t *session) {
 
 void *o3rt_gpu_error_word(o3rt_session_t *session) { return o3rt_cuda_session(session)->error_word; }
 
+// Grows in runs that are not recorded, as the arena.
+void *o3rt_gpu_scratch(o3rt_session_t *session, int64_t bytes) {
+  static const int32_t kZeros[O3RT_GPU_COUNTERS];
+  o3rt_cuda_session_t *cuda = o3rt_cuda_session(session);
+  if ((size_t)bytes <= cuda->scratch.bytes) return pointer(cuda->scratch.address);
+  o3rt_cuda_graphs_clear(&cuda->graphs, cuda->model->api);
+  int code = o3rt_cuda_buffer_grow(cuda, &cuda->scratch, (size_t)bytes);
+  if (code != CUDA_OK) fail_memory(session, code, "what the kernels' blocks share", bytes);
+  code = cuda->model->api->copy_to_device(cuda->scratch.address, kZeros, sizeof kZeros, cuda->stream);
+  if (code != CUDA_OK) fail(session, code, "clearing the kernels' counters");
+  return pointer(cuda->scratch.address);
+}
+
 // ---- Copies ----
 
 void o3rt_gpu_to_host(o3rt_session_t *session, void *host, const void *device, int64_t bytes) {

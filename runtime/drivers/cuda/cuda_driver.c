@@ -83,7 +83,7 @@ static void recycle(o3rt_cuda_session_t *cuda) {
 
 static size_t memory(const o3rt_session_t *session) {
   const o3rt_cuda_session_t *cuda = session->device;
-  size_t bytes = cuda->arena.bytes;
+  size_t bytes = cuda->arena.bytes + cuda->scratch.bytes;
   for (int32_t i = 0; i < session->compiled->num_inputs; ++i) bytes += cuda->inputs[i].bytes;
   for (const o3rt_cuda_block_t *block = cuda->live; block; block = block->next) bytes += block->memory.bytes;
   for (const o3rt_cuda_block_t *block = cuda->spare; block; block = block->next) bytes += block->memory.bytes;
@@ -147,6 +147,7 @@ static void close_session(o3rt_session_t *session) {
   for (int32_t i = 0; cuda->inputs && i < session->compiled->num_inputs; ++i)
     if (cuda->inputs[i].address) (void)api->memory_free(cuda->inputs[i].address);
   if (cuda->arena.address) (void)api->memory_free(cuda->arena.address);
+  if (cuda->scratch.address) (void)api->memory_free(cuda->scratch.address);
   if (cuda->error_word) (void)api->host_free(cuda->error_word);
   if (cuda->owns_stream && cuda->stream) (void)api->stream_destroy(cuda->stream);
   if (entered) (void)api->context_pop(&context);
@@ -186,7 +187,7 @@ static bool is_in_blocks(const o3rt_cuda_block_t *block, cuda_address_t address,
 
 static bool is_own(const o3rt_session_t *session, cuda_address_t address, size_t bytes) {
   const o3rt_cuda_session_t *cuda = session->device;
-  bool own = overlaps(&cuda->arena, address, bytes);
+  bool own = overlaps(&cuda->arena, address, bytes) || overlaps(&cuda->scratch, address, bytes);
   for (int32_t i = 0; !own && i < session->compiled->num_inputs; ++i)
     own = overlaps(&cuda->inputs[i], address, bytes);
   return own || is_in_blocks(cuda->live, address, bytes) || is_in_blocks(cuda->spare, address, bytes);

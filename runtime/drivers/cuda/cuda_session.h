@@ -26,7 +26,7 @@ typedef struct o3rt_cuda_session {
   bool owns_stream;
   bool checks_launches; /* O3_GPU_CHECK: waits for each kernel, to name the one that fails */
   bool never_replays;   /* a run took memory that a recorded one could not count on */
-  o3rt_cuda_buffer_t arena;
+  o3rt_cuda_buffer_t arena, scratch;
   int32_t *error_word;        /* of the host, where kernels write it; NULL when no kernel checks anything */
   o3rt_cuda_buffer_t *inputs; /* copies of inputs that came from host memory */
   o3rt_cuda_block_t *live, *spare;

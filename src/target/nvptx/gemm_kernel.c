@@ -37,6 +37,11 @@ static int tiles_at_once(const o3_gemm_writer_t *w) { return w->kernel->grid[0] 
 /* Of the block's tiles each |every|th from |first|. */
 static int open_tiles(o3_gemm_writer_t *w, int first, int every, o3_kt_carried_t turn[2]) {
   o3_kernel_text_t *t = w->t;
+  if (w->s->streams) {
+    int range[2];
+    o3_gemm_stream_tiles(w, range);
+    return o3_kt_for(t, range[0], range[1], o3_kt_i32(t, 1), 2, turn);
+  }
   int tiles = o3_kt_i32(t, count_tiles(w)), step = o3_kt_i32(t, (int64_t)tiles_at_once(w) * every);
   return o3_kt_for(t, first, tiles, step, 2, turn);
 }
@@ -181,9 +186,14 @@ static int first_step(o3_gemm_writer_t *w) {
   return w->s->split > 1 ? o3_kt_op_const(w->t, "muli", w->rank, w->k_blocks) : o3_kt_i32(w->t, 0);
 }
 
+static o3_gemm_segment_t segment_of(o3_gemm_writer_t *w, int tile) {
+  if (w->s->streams) return o3_gemm_stream_segment(w, tile);
+  return (o3_gemm_segment_t){tile, first_step(w), o3_kt_i32(w->t, w->k_blocks)};
+}
+
 /* Stages whose B is loaded before the kernels before this one have ended. */
 static int early_stages(const o3_gemm_writer_t *w) {
-  if (!w->g->b_is_constant) return 0;
+  if (!w->g->b_is_constant || w->s->streams) return 0;
   return w->s->stages < w->k_blocks ? w->s->stages : w->k_blocks;
 }
 
@@ -219,12 +229,14 @@ static void producer(o3_gemm_writer_t *w) {
   o3_kt_carried_t turn[2], inner[2];
   int next[2], zero = o3_kt_i32(t, 0);
   for (int i = 0; i < 2; ++i) turn[i] = (o3_kt_carried_t){.init = zero, .type = "i32"};
-  int tile = open_tiles(w, w->block, 1, turn), first = first_step(w), place[3];
+  int tile = open_tiles(w, w->block, 1, turn), place[3];
+  o3_gemm_segment_t segment = segment_of(w, tile);
+  int first = segment.first;
   o3_gemm_place_t at = tile_place(w, tile);
   if (w->g->window) window_place(w, at.row, place);
   for (int i = 0; i < 2; ++i) inner[i] = (o3_kt_carried_t){.init = turn[i].value, .type = "i32"};
-  int blocks = o3_kt_i32(t, w->k_blocks), one = o3_kt_i32(t, 1);
-  int k = o3_kt_for(t, zero, blocks, one, 2, inner), stage = inner[0].value, parity = inner[1].value;
+  int one = o3_kt_i32(t, 1);
+  int k = o3_kt_for(t, zero, segment.count, one, 2, inner), stage = inner[0].value, parity = inner[1].value;
   o3_kt_mbarrier_wait(t, barrier_at(w, w->empty, stage), o3_kt_op_const(t, "xori", parity, 1));
   filled_t f = stage_to_fill(w, stage, o3_kt_op(t, "addi", first, k));
   load_late(w, &at, &f, tile, k);
@@ -284,9 +296,9 @@ static void end_turn(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, int tile)
   o3_kt_end(t);
 }
 
-/* All products of a tile, from the stage and parity of |turn|, which it moves on: structs of sums that are
- * complete once finish() was called. Gives the last stage, which is then to be released. */
-static int products(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, int turn[2],
+/* The products of |steps| steps of a tile, from the stage and parity of |turn|, which it moves on: structs of
+ * sums that are complete once finish() was called. Gives the last stage, which is then to be released. */
+static int products(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, int steps, int turn[2],
                     int sums[O3_GEMM_MAX_PRODUCTS]) {
   o3_kernel_text_t *t = w->t;
   char type[24];
@@ -298,8 +310,8 @@ static int products(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, int turn[2
   next_stage(w, turn[0], turn[1], next);
   for (int i = 0; i < count; ++i) carried[i] = (o3_kt_carried_t){.init = sums[i], .type = type};
   for (int i = 0; i < 3; ++i) state[i] = (o3_kt_carried_t){.init = i < 2 ? next[i] : turn[0], .type = "i32"};
-  int one = o3_kt_i32(t, 1), blocks = o3_kt_i32(t, w->k_blocks);
-  o3_kt_for(t, one, blocks, one, count + 3, carried);
+  int one = o3_kt_i32(t, 1);
+  o3_kt_for(t, one, steps, one, count + 3, carried);
   int stage = state[0].value;
   for (int i = 0; i < count; ++i) sums[i] = carried[i].value;
   o3_kt_mbarrier_wait(t, barrier_at(w, w->full, stage), state[1].value);
@@ -370,11 +382,21 @@ static void own_tile(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, const o3_
     promoted_products(w, c, stage, sums);
   } else {
     if (w->s->alternate) wait_for_turn(w, c, tile);
-    int last = products(w, c, stage, sums);
+    int last = products(w, c, o3_kt_i32(w->t, w->k_blocks), stage, sums);
     if (w->s->alternate) end_turn(w, c, tile);
     finish(w, c, last, sums);
   }
   o3_gemm_end_stores(w, c, &stores, sums);
+}
+
+/* A part of a tile's steps, or all of them: other blocks have the rest. */
+static void shared_tile(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, const o3_gemm_place_t *at,
+                        const o3_gemm_segment_t *segment, int stage[2]) {
+  o3_gemm_stores_t stores;
+  int sums[O3_GEMM_MAX_PRODUCTS];
+  o3_gemm_begin_stores(w, c, at, &stores);
+  finish(w, c, products(w, c, segment->count, stage, sums), sums);
+  o3_gemm_stream_finish(w, c, &stores, segment, sums[0]);
 }
 
 /* ---- Roles ---- */
@@ -428,8 +450,11 @@ static void consumer(o3_gemm_writer_t *w) {
   if (w->s->split > 1) {
     o3_gemm_stores_t stores;
     o3_gemm_begin_stores(w, &c, &at, &stores);
-    finish(w, &c, products(w, &c, stage, sums), sums);
+    finish(w, &c, products(w, &c, o3_kt_i32(t, w->k_blocks), stage, sums), sums);
     o3_gemm_finish_shared(w, &c, &stores, sums[0]);
+  } else if (w->s->streams) {
+    o3_gemm_segment_t segment = segment_of(w, tile);
+    shared_tile(w, &c, &at, &segment, stage);
   } else {
     own_tile(w, &c, &at, tile, stage);
   }
@@ -443,7 +468,7 @@ static void consumer(o3_gemm_writer_t *w) {
 
 static void init_barriers(o3_gemm_writer_t *w) {
   o3_kernel_text_t *t = w->t;
-  int base = o3_gemm_shared_bytes(w->s) - 2 * 8 * w->s->stages;
+  int base = o3_gemm_barrier_offset(w->s);
   int releases = w->s->alternate ? 1 : w->s->consumers;
   w->full = o3_kt_shared(t, w->shared, o3_kt_i32(t, base));
   w->empty = o3_kt_shared(t, w->shared, o3_kt_i32(t, base + 8 * w->s->stages));
@@ -505,6 +530,7 @@ static void write_module(o3_kernel_text_t *t, void *context) {
 static void set_launch(const o3_gemm_writer_t *w, int multiprocessors, o3_gpu_kernel_t *kernel) {
   int64_t tiles = count_tiles(w);
   int64_t places = (int64_t)multiprocessors * w->s->blocks;
+  if (w->s->streams) places = tiles = w->s->streams;
   kernel->grid[0] = (int)(w->s->split > 1 ? tiles * w->s->split : tiles < places ? tiles : places);
   kernel->grid[1] = kernel->grid[2] = 1;
   kernel->block = O3_GEMM_WARPGROUP * (1 + w->s->consumers);

@@ -44,6 +44,7 @@ enum { O3_GEMM_USUAL_ROWS = 1024 };
 typedef struct o3_gemm {
   int64_t batch[2], m, n, k;         /* outer and inner batch */
   bool rows_at_run_time;             /* the kernel is told: m is O3_GEMM_USUAL_ROWS, without batches */
+  bool one_of_batches;               /* kernels for others run at the same time */
   o3_gpu_element_t element, out;     /* of A and B; of D */
   bool b_is_constant;                /* no kernel writes B: it is loaded before earlier ones end */
   bool b_by_rows;                    /* B is [k, n], else [n, k] */
@@ -71,6 +72,7 @@ typedef struct o3_gemm_schedule {
   bool store_by_tensor; /* D by TMA from shared memory, else from registers */
   bool alternate;       /* two consumers have tiles of their own: one multiplies while the other stores */
   int promote;          /* parts of the columns whose sums are added to others in f32: see above; 0: none */
+  int streams;          /* blocks that share the steps of all tiles evenly (stream-K), or 0: gemm_stream.c */
 } o3_gemm_schedule_t;
 
 /* Why the family does not take the product; NULL when it does. Static text. */

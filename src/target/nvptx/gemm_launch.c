@@ -101,6 +101,7 @@ void o3_gemm_add_arguments(const o3_gemm_t *g, const o3_gemm_schedule_t *s, o3_g
   } else {
     o3_gpu_kernel_add_pointer(kernel, out);
   }
+  if (s->streams) o3_gpu_kernel_add_scratch(kernel, o3_gemm_stream_bytes(s));
 }
 
 /* ---- What is refused ---- */

@@ -36,8 +36,10 @@ static int staging_bytes(const o3_gemm_schedule_t *s) {
   return s->store_by_tensor ? s->consumers * 2 * O3_GEMM_STAGING_BYTES : 0;
 }
 
+int o3_gemm_barrier_offset(const o3_gemm_schedule_t *s) { return o3_gemm_ring_bytes(s) + staging_bytes(s); }
+
 int o3_gemm_shared_bytes(const o3_gemm_schedule_t *s) {
-  return o3_gemm_ring_bytes(s) + staging_bytes(s) + 2 * s->stages * 8;
+  return o3_gemm_barrier_offset(s) + 2 * s->stages * 8 + (s->streams ? O3_GEMM_STREAM_SHARED : 0);
 }
 
 /* ---- Estimates ---- */
@@ -49,8 +51,12 @@ static void set_stages(const o3_gemm_t *g, int limit, o3_gemm_schedule_t *s) {
   while (s->stages > 2 && (o3_gemm_shared_bytes(s) > limit || s->stages > blocks)) --s->stages;
 }
 
+int64_t o3_gemm_count_tiles(const o3_gemm_t *g, const o3_gemm_schedule_t *s) {
+  return ceil_div(g->m, o3_gemm_tile_rows(s)) * ceil_div(g->n, s->columns) * o3_gemm_batches(g);
+}
+
 static int64_t count_blocks(const o3_gemm_t *g, const o3_gemm_schedule_t *s) {
-  return ceil_div(g->m, o3_gemm_tile_rows(s)) * ceil_div(g->n, s->columns) * o3_gemm_batches(g) * s->split;
+  return o3_gemm_count_tiles(g, s) * s->split;
 }
 
 /* Microseconds that blocks lose which share k, and those of a cluster lie side by side: large ones that are
@@ -124,9 +130,22 @@ static const char *refuse_cluster(const o3_gemm_t *g, const o3_gemm_schedule_t *
   return s->split > o3_gemm_steps(g) ? "it splits k into more parts than it has" : NULL;
 }
 
+static const char *refuse_streams(const o3_gemm_t *g, const o3_gemm_schedule_t *s) {
+  if (!s->streams) return NULL;
+  int64_t tiles = o3_gemm_count_tiles(g, s), steps = tiles * o3_gemm_steps(g);
+  if (s->split > 1 || s->alternate || s->products > 1 || s->promote)
+    return "blocks that share the steps of all tiles have one product of their own";
+  if (!is_between(s->streams, 1, steps) || steps * (s->streams + 1) > INT32_MAX ||
+      o3_gemm_stream_bytes(s) > INT32_MAX)
+    return "blocks that share the steps of all tiles have one each, and their numbers fit into 32 bits";
+  if (g->one_of_batches) return "its blocks count in memory that batches would share";
+  return tiles * s->consumers > O3_GPU_COUNTERS ? "there are not counters for so many tiles" : NULL;
+}
+
 const char *o3_gemm_refuse_schedule(const o3_gemm_t *g, const o3_gemm_schedule_t *s, int limit) {
   const char *why = refuse_tile(g, s);
   if (!why) why = refuse_cluster(g, s);
+  if (!why) why = refuse_streams(g, s);
   if (why) return why;
   if (s->store_by_tensor && o3_gpu_element_info(g->out)->bytes != 2)
     return "results other than of two bytes are stored from registers";

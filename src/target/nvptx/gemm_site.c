@@ -231,6 +231,7 @@ static const char *read_operands(reader_t *r) {
   for (int i = OUTER; i <= INNER; ++i) g->batch[i] = size_of(r, i);
   g->m = size_of(r, ROWS), g->n = size_of(r, COLUMNS), g->k = size_of(r, DEPTH);
   g->rows_at_run_time = g->m < 0;
+  g->one_of_batches = r->site->one_of_batches;
   if (g->rows_at_run_time) g->m = O3_GEMM_USUAL_ROWS;
   const char *why = read_types(r);
   if (why) return why;
@@ -545,6 +546,7 @@ static void number_arguments(const reader_t *r, o3_gpu_kernel_t *kernel) {
   int extras = r->gemm.num_extras;
   for (int i = 0; i < kernel->num_arguments; ++i) {
     int *buffer = &kernel->arguments[i].buffer;
+    if (kernel->arguments[i].kind == O3_GPU_ARG_SCRATCH) continue;
     MlirValue value = *buffer == 0 ? factor_a(r) : *buffer == 1 ? r->b->value : output_of(r);
     *buffer = *buffer >= 2 && *buffer < 2 + extras ? r->extra_arguments[*buffer - 2]
                                                    : o3_kernel_site_argument(r->site, value);
@@ -565,11 +567,11 @@ static o3_gemv_schedule_t choose_gemv_schedule(const reader_t *r) {
 }
 
 /* o3.schedule of the product, when it has been chosen before: consumers, products, columns, stages, split,
- * group_rows, store_by_tensor, alternate, and perhaps promote. */
+ * group_rows, store_by_tensor, alternate, and perhaps promote, then streams. */
 static o3_gemm_schedule_t choose_schedule(const reader_t *r) {
-  enum { FIELDS = 9 };
+  enum { FIELDS = 10 };
   int64_t given[FIELDS] = {0};
-  if (o3_op_ints(r->product->op, "o3.schedule", given, FIELDS) < FIELDS - 1)
+  if (o3_op_ints(r->product->op, "o3.schedule", given, FIELDS) < FIELDS - 2)
     return o3_gemm_schedule(&r->gemm, r->site->gpu);
   return (o3_gemm_schedule_t){.consumers = (int)given[0],
                               .products = (int)given[1],
@@ -580,7 +582,8 @@ static o3_gemm_schedule_t choose_schedule(const reader_t *r) {
                               .group_rows = (int)given[5],
                               .store_by_tensor = given[6] != 0,
                               .alternate = given[7] != 0,
-                              .promote = (int)given[8]};
+                              .promote = (int)given[8],
+                              .streams = (int)given[9]};
 }
 
 static const char *read_site(reader_t *r) {
@@ -692,7 +695,8 @@ static o3_status_t build_gemm(reader_t *r, o3_gpu_kernel_t *kernel, const char *
   O3_GPU_KERNEL_NOTE(kernel, {"consumers", schedule.consumers}, {"products", schedule.products},
                      {"columns", schedule.columns}, {"stages", schedule.stages}, {"split", schedule.split},
                      {"group_rows", schedule.group_rows}, {"store_by_tensor", schedule.store_by_tensor},
-                     {"alternate", schedule.alternate}, {"promote", schedule.promote});
+                     {"alternate", schedule.alternate}, {"promote", schedule.promote},
+                     {"streams", schedule.streams});
   return NULL;
 }
 

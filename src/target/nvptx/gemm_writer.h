@@ -33,6 +33,11 @@ typedef struct o3_gemm_writer {
   int thread, block, rank; /* rank: in the cluster */
 } o3_gemm_writer_t;
 
+/* What a block multiplies of a tile: values. */
+typedef struct o3_gemm_segment {
+  int tile, first, count; /* steps of k */
+} o3_gemm_segment_t;
+
 typedef struct o3_gemm_consumer {
   int number;          /* of the warpgroup among the consumers */
   int thread;          /* in the warpgroup */
@@ -77,10 +82,28 @@ void o3_gemm_finish_shared(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, o3_
                            int sums);
 void o3_gemm_cluster_barrier(o3_gemm_writer_t *w);
 
+/* ---- gemm_stream.c: blocks that share the steps of all tiles ---- */
+
+/* The block's tiles: from range[0] to before range[1]; what it has of one. */
+void o3_gemm_stream_tiles(o3_gemm_writer_t *w, int range[2]);
+o3_gemm_segment_t o3_gemm_stream_segment(o3_gemm_writer_t *w, int tile);
+
+/* Sums of a segment go to D, by the block that comes last of those that have a part of the tile. */
+void o3_gemm_stream_finish(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, o3_gemm_stores_t *stores,
+                           const o3_gemm_segment_t *segment, int sums);
+
+/* Bytes of scratch; of shared memory. */
+int64_t o3_gemm_stream_bytes(const o3_gemm_schedule_t *s);
+enum { O3_GEMM_STREAM_SHARED = 16 };
+
 /* ---- gemm_schedule.c, gemm_launch.c ---- */
+
+/* Tiles of the whole result. */
+int64_t o3_gemm_count_tiles(const o3_gemm_t *g, const o3_gemm_schedule_t *s);
 
 /* Of shared memory, where the stages are, or the sums that a cluster shares. */
 int o3_gemm_ring_bytes(const o3_gemm_schedule_t *s);
+int o3_gemm_barrier_offset(const o3_gemm_schedule_t *s);
 
 void o3_gemm_add_arguments(const o3_gemm_t *g, const o3_gemm_schedule_t *s, o3_gpu_kernel_t *kernel);
 

@@ -164,6 +164,11 @@ static o3_status_t grid_of_rows(o3_builder_t *b, const too_large_t *label, const
   return NULL;
 }
 
+static MlirValue scratch(o3_builder_t *b, MlirModule module, int64_t bytes) {
+  MlirValue size = o3_build_int(b, o3_cpu_i64_type(b->context), bytes);
+  return o3_nvptx_call(b, module, O3_NVPTX_RT_SCRATCH, 2, (MlirValue[]){o3_cpu_session(module), size});
+}
+
 /* |unit|: elements of a batch of the result, of a kernel made for one; 0: it is for all. */
 static o3_status_t launch_family(const o3_inlined_t *at, const o3_gpu_kernel_t *kernel, int64_t unit,
                                  const char *label) {
@@ -174,6 +179,11 @@ static o3_status_t launch_family(const o3_inlined_t *at, const o3_gpu_kernel_t *
   bool is_map[O3_GPU_MAX_ARGUMENTS];
   for (int i = 0; i < kernel->num_arguments; ++i) {
     const o3_gpu_argument_t *argument = &kernel->arguments[i];
+    is_map[i] = false;
+    if (argument->kind == O3_GPU_ARG_SCRATCH) {
+      arguments[i] = scratch(&b, at->module, argument->bytes);
+      continue;
+    }
     MlirValue buffer = mlirOperationGetOperand(at->call, argument->buffer);
     is_map[i] = argument->kind == O3_GPU_ARG_TENSOR_MAP;
     arguments[i] = is_map[i] ? encode_map(&b, at->module, i, argument, buffer, batches) : buffer;
@@ -294,6 +304,7 @@ static o3_status_t try_batch(const o3_inlined_t *at, const o3_kernel_site_t *who
   *taken = false;
   if (!o3_open_batch_begin(&batch, site.arena, site.num_ops, site.ops)) return NULL;
   site.gpu = &share;
+  site.one_of_batches = true;
   MlirValue result = site.arguments[site.num_arguments - 1];
   int64_t unit = o3_open_batch_unit(&batch, result);
   o3_status_t status = o3_fast_kernel_make(&site, &kernel);

@@ -32,6 +32,11 @@ void o3_gpu_kernel_add_map(o3_gpu_kernel_t *kernel, int buffer, const o3_gpu_ten
   *add(kernel) = (o3_gpu_argument_t){.kind = O3_GPU_ARG_TENSOR_MAP, .buffer = buffer, .map = *map};
 }
 
+void o3_gpu_kernel_add_scratch(o3_gpu_kernel_t *kernel, int64_t bytes) {
+  *add(kernel) = (o3_gpu_argument_t){
+      .kind = O3_GPU_ARG_SCRATCH, .buffer = -1, .bytes = O3_GPU_COUNTERS * (int64_t)sizeof(int32_t) + bytes};
+}
+
 void o3_gpu_kernel_add_rows(o3_gpu_kernel_t *kernel, int buffer, int64_t columns) {
   *add(kernel) = (o3_gpu_argument_t){.kind = O3_GPU_ARG_ROWS, .buffer = buffer, .columns = columns};
 }

@@ -50,7 +50,8 @@ typedef struct o3_gpu_tensor_map {
 typedef enum o3_gpu_argument_kind {
   O3_GPU_ARG_POINTER,
   O3_GPU_ARG_TENSOR_MAP,
-  O3_GPU_ARG_ROWS /* i32: elements of the buffer / |columns| */
+  O3_GPU_ARG_ROWS,   /* i32: elements of the buffer / |columns| */
+  O3_GPU_ARG_SCRATCH /* memory of the session, see o3_gpu_kernel_add_scratch() */
 } o3_gpu_argument_kind_t;
 
 typedef struct o3_gpu_argument {
@@ -59,6 +60,7 @@ typedef struct o3_gpu_argument {
   int64_t offset; /* bytes from the buffer's start to the map's, a multiple of 16 */
   o3_gpu_tensor_map_t map;
   int64_t columns;
+  int64_t bytes; /* of scratch */
 } o3_gpu_argument_t;
 
 /* Of a kernel whose rows are known only at run time: its last argument is O3_GPU_ARG_ROWS. */
@@ -97,6 +99,11 @@ void o3_gpu_kernel_deinit(o3_gpu_kernel_t *kernel);
 void o3_gpu_kernel_add_pointer(o3_gpu_kernel_t *kernel, int buffer);
 void o3_gpu_kernel_add_map(o3_gpu_kernel_t *kernel, int buffer, const o3_gpu_tensor_map_t *map);
 void o3_gpu_kernel_add_rows(o3_gpu_kernel_t *kernel, int buffer, int64_t columns);
+
+/* Memory that kernels have one after the other: O3_GPU_COUNTERS i32, which are 0 when one begins and which it
+ * leaves so, then |bytes| of any contents: o3rt_gpu_scratch() of runtime/compiled.h, which has as many. */
+enum { O3_GPU_COUNTERS = 4096 };
+void o3_gpu_kernel_add_scratch(o3_gpu_kernel_t *kernel, int64_t bytes);
 
 /* Appends notes: |count| of them. */
 void o3_gpu_kernel_note(o3_gpu_kernel_t *kernel, int count, const o3_gpu_note_t *notes);

@@ -109,6 +109,8 @@ static const struct {
                                false},
     [O3_NVPTX_RT_ERROR_WORD] = {"o3rt_gpu_error_word",
                                 "llvm.func hidden @o3rt_gpu_error_word(!llvm.ptr) -> !llvm.ptr", true},
+    [O3_NVPTX_RT_SCRATCH] = {"o3rt_gpu_scratch",
+                             "llvm.func hidden @o3rt_gpu_scratch(!llvm.ptr, i64) -> !llvm.ptr", true},
 };
 
 MlirValue o3_nvptx_call(o3_builder_t *b, MlirModule module, o3_nvptx_rt_t function, int num_operands,

@@ -53,6 +53,7 @@ typedef enum o3_nvptx_rt {
   O3_NVPTX_RT_TO_HOST,    /* (session, host, device, bytes) */
   O3_NVPTX_RT_TO_DEVICE,  /* (session, device, host, bytes) */
   O3_NVPTX_RT_ERROR_WORD, /* (session) -> ptr */
+  O3_NVPTX_RT_SCRATCH,    /* (session, bytes) -> ptr */
   O3_NVPTX_RT_COUNT
 } o3_nvptx_rt_t;
 MlirValue o3_nvptx_call(o3_builder_t *builder, MlirModule module, o3_nvptx_rt_t function, int num_operands,

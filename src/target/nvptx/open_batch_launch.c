@@ -47,6 +47,10 @@ o3_status_t o3_batch_launch_prepare(const o3_kernel_site_t *site, const o3_open_
   *why_not = NULL;
   for (int i = 0; i < kernel->num_arguments && !*why_not; ++i) {
     o3_gpu_argument_t *argument = &kernel->arguments[i];
+    if (argument->kind == O3_GPU_ARG_SCRATCH) {
+      *why_not = "its blocks count in memory that batches would share";
+      break;
+    }
     units->bytes[i] = bytes_of(batch, site->arguments[argument->buffer]);
     if (units->bytes[i] && argument->kind == O3_GPU_ARG_TENSOR_MAP)
       *why_not = add_batches(&argument->map, units->bytes[i]);

@@ -1,9 +1,17 @@
-/* Kernels from where they are called, and copies of what they are made of. */
+/* Kernels as the fuse stage leaves them: what they tell of themselves, from where they are called, and copies
+ * of what they are made of. */
 #ifndef O3_FUSE_KERNEL_BODY_H
 #define O3_FUSE_KERNEL_BODY_H
 
 #include "base/map.h"
 #include "ir/pass.h"
+
+/* Attributes of a kernel, a private function. */
+#define O3_KERNEL_KIND    "o3.kernel_kind" /* string: group_kinds.def */
+#define O3_KERNEL_NODES   "o3.nodes"       /* strings: names of the model's nodes, in order */
+#define O3_KERNEL_REASONS "o3.reasons"     /* strings: why each of the ops is in the kernel */
+#define O3_KERNEL_STOP    "o3.stop"        /* string: why it ends where it does */
+#define O3_KERNEL_ROWS    "o3.rows"        /* i64s: the dimensions of the result that count the rows */
 
 /* The kernel that |op| of @main calls, in the fuse stage and after it; a null op for other calls and ops. */
 MlirOperation o3_fuse_called_kernel(MlirModule module, MlirOperation op);

@@ -3,21 +3,14 @@
 #define O3_FUSE_OUTLINE_KERNEL_H
 
 #include "fuse/group.h"
-
-/* Attributes of kernels. */
-#define O3_KERNEL_KIND    "o3.kernel_kind" /* string: group_kinds.def */
-#define O3_KERNEL_NODES   "o3.nodes"       /* strings: names of the model's nodes, in order */
-#define O3_KERNEL_REASONS "o3.reasons"     /* strings: why each of the ops is in the kernel */
-#define O3_KERNEL_STOP    "o3.stop"        /* string: why it ends where it does */
-#define O3_KERNEL_ROWS    "o3.rows"        /* i64s: the dimensions of the result that count the rows */
+#include "fuse/kernel_body.h"
 
 /* Unit, on a fill: a product reads it as an operand, so that no kernel makes it. */
 #define O3_FILLED_OPERAND "o3.filled_operand"
 
 /* Makes kernel number |index| in |module| of the group and replaces the group's ops by a call:
  *
- *     func.func private @k0_rows_Softmax_3(%x: tensor<8x128xf32>, %out: tensor<8x128xf32>) ->
- * tensor<8x128xf32>
+ *     func.func private @k0_rows_Softmax_3(%x: tensor<8x9xf32>, %out: tensor<8x9xf32>) -> tensor<8x9xf32>
  *
  * The arguments are what the ops read, sizes too, then the tensor to write into. */
 o3_status_t o3_fuse_outline(const o3_groups_t *groups, const o3_group_t *group, int index, MlirModule module)

@@ -144,17 +144,7 @@ static MlirValue alloca_of(o3_builder_t *b, int rank, const int64_t *sizes) {
 }
 
 static MlirValue flat_of(o3_builder_t *b, MlirValue memref) {
-  MlirType type = mlirValueGetType(memref), index = o3_build_index_type(b);
-  MlirType results[2 + 2 * O3_IR_MAX_RANK];
-  int rank = o3_type_rank(type);
-  results[0] = o3_memref_type(0, NULL, o3_type_element(type));
-  for (int i = 1; i < 2 + 2 * rank; ++i) results[i] = index;
-  o3_op_spec_t spec = {.name = "memref.extract_strided_metadata",
-                       .num_operands = 1,
-                       .operands = &memref,
-                       .num_results = 2 + 2 * rank,
-                       .results = results};
-  return o3_cpu_flat(b, mlirOperationGetResult(o3_build(b, &spec), 0));
+  return o3_cpu_flat(b, mlirOperationGetResult(o3_cpu_metadata(b, memref), 0));
 }
 
 /* Scores and probabilities are the tile from now on. */

@@ -141,6 +141,20 @@ MlirValue o3_cpu_bytes_at(o3_builder_t *builder, MlirValue pointer, MlirValue by
   return o3_cpu_cast(builder, it, memref);
 }
 
+MlirOperation o3_cpu_metadata(o3_builder_t *builder, MlirValue memref) {
+  MlirType type = mlirValueGetType(memref), results[2 + 2 * O3_IR_MAX_RANK];
+  int count = 2 + 2 * o3_type_rank(type);
+  results[0] = mlirMemRefTypeGet(o3_type_element(type), 0, NULL, (MlirAttribute){0},
+                                 mlirMemRefTypeGetMemorySpace(type));
+  for (int i = 1; i < count; ++i) results[i] = o3_build_index_type(builder);
+  o3_op_spec_t spec = {.name = "memref.extract_strided_metadata",
+                       .num_operands = 1,
+                       .operands = &memref,
+                       .num_results = count,
+                       .results = results};
+  return o3_build(builder, &spec);
+}
+
 MlirValue o3_cpu_flat(o3_builder_t *builder, MlirValue memref) {
   MlirContext context = builder->context;
   MlirType given = mlirValueGetType(memref);

@@ -63,6 +63,10 @@ MlirOperation o3_cpu_build_call(o3_builder_t *builder, const char *name, bool ha
 /* memref<?xi8> over |bytes| (index) bytes at |pointer|. */
 MlirValue o3_cpu_bytes_at(o3_builder_t *builder, MlirValue pointer, MlirValue bytes);
 
+/* memref.extract_strided_metadata of |memref|: its results are the memory, of rank 0 at the offset 0, then
+ * the offset, the sizes and the strides. */
+MlirOperation o3_cpu_metadata(o3_builder_t *builder, MlirValue memref);
+
 /* The memory of |memref|, of rank 0 at the offset 0, as a memref<?xT> that no index exceeds. */
 MlirValue o3_cpu_flat(o3_builder_t *builder, MlirValue memref);
 

@@ -7,6 +7,7 @@
  *     linalg.generic {...} attrs = {o3.kernel = "winograd_product",
  *                                   o3.schedule = {family = "winograd", chunk = 28, panel = 56, ...}}
  */
+#include "fuse/kernel_body.h"
 #include "schedule/cpu_schedule.h"
 #include "target/cpu/attention.h"
 #include "target/cpu/blocked_chain.h"
@@ -79,7 +80,7 @@ static o3_status_t schedule_single(o3_pass_env_t *env, const body_t *body) {
 static double count_rows(const body_t *body) {
   enum { UNKNOWN = 64 };
   int64_t at[O3_IR_MAX_RANK];
-  int num_rows = o3_op_ints(body->kernel, "o3.rows", at, O3_IR_MAX_RANK);
+  int num_rows = o3_op_ints(body->kernel, O3_KERNEL_ROWS, at, O3_IR_MAX_RANK);
   MlirBlock block = o3_func_body(body->kernel);
   MlirType out = mlirValueGetType(mlirBlockGetArgument(block, mlirBlockGetNumArguments(block) - 1));
   double rows = 1;
@@ -121,7 +122,7 @@ o3_status_t o3_cpu_schedule(o3_pass_env_t *env, MlirModule module) {
   o3_cpu_load_dialects(env->context);
   MlirOperation func = mlirBlockGetFirstOperation(mlirModuleGetBody(module));
   for (; !mlirOperationIsNull(func); func = mlirOperationGetNextInBlock(func)) {
-    MlirStringRef kind = o3_op_string(func, "o3.kernel_kind");
+    MlirStringRef kind = o3_op_string(func, O3_KERNEL_KIND);
     for (size_t i = 0; i < sizeof(KINDS) / sizeof(KINDS[0]); ++i) {
       if (!o3_str_equal(kind, KINDS[i].kind)) continue;
       body = (body_t){.kernel = func};

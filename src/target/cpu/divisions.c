@@ -17,6 +17,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "fuse/kernel_body.h"
 #include "target/cpu/cpu.h"
 #include "target/cpu/cpu_ir.h"
 #include "target/cpu/nest.h"
@@ -142,7 +143,7 @@ o3_status_t o3_cpu_divisions(o3_pass_env_t *env, MlirModule module) {
   o3_cpu_load_dialects(env->context);
   MlirOperation func = mlirBlockGetFirstOperation(mlirModuleGetBody(module));
   for (; !mlirOperationIsNull(func); func = mlirOperationGetNextInBlock(func)) {
-    MlirStringRef kind = o3_op_string(func, "o3.kernel_kind");
+    MlirStringRef kind = o3_op_string(func, O3_KERNEL_KIND);
     kernel_t self = {.nest = &nest, .is_inexact = is_product(kind)};
     if (!kind.data) continue;
     O3_TRY(o3_walk(func, look_at, &self));

@@ -198,8 +198,8 @@ static o3_status_t list(marker_t *self, MlirStringRef name, MlirStringRef kind, 
 
 static o3_status_t mark_call(marker_t *self, MlirOperation call, MlirOperation kernel) {
   int64_t number;
-  O3_TRY(list(self, o3_op_string(kernel, "sym_name"), o3_op_string(kernel, "o3.kernel_kind"),
-              distinct(self, o3_op_attr(kernel, "o3.nodes")), &number));
+  O3_TRY(list(self, o3_op_string(kernel, "sym_name"), o3_op_string(kernel, O3_KERNEL_KIND),
+              distinct(self, o3_op_attr(kernel, O3_KERNEL_NODES)), &number));
   o3_op_attr_set(call, O3_CPU_KERNEL_NUMBER, o3_attr_i64(self->env->context, number));
   return NULL;
 }

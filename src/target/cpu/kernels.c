@@ -33,7 +33,7 @@
 
 enum { MAX_OPS = O3_KERNEL_MAX_OPS };
 
-static bool is_kernel(MlirOperation func) { return o3_op_string(func, "o3.kernel_kind").data != NULL; }
+static bool is_kernel(MlirOperation func) { return o3_op_string(func, O3_KERNEL_KIND).data != NULL; }
 
 /* ---- cpu-kernel-results ---- */
 
@@ -48,7 +48,7 @@ static o3_status_t collect_generic(MlirOperation op, void *context) {
 }
 
 static bool is_of_kind(MlirOperation kernel, const char *kind) {
-  return o3_str_equal(o3_op_string(kernel, "o3.kernel_kind"), kind);
+  return o3_str_equal(o3_op_string(kernel, O3_KERNEL_KIND), kind);
 }
 
 static bool is_winograd(MlirOperation kernel) { return is_of_kind(kernel, "winograd"); }
@@ -450,7 +450,7 @@ static o3_status_t rows_work(rows_t *self, int64_t *work) {
 
 o3_status_t o3_rows_trace(rows_t *self, MlirValue out) {
   int64_t at[O3_IR_MAX_RANK];
-  self->num_rows = o3_op_ints(self->inlined->kernel, "o3.rows", at, O3_IR_MAX_RANK);
+  self->num_rows = o3_op_ints(self->inlined->kernel, O3_KERNEL_ROWS, at, O3_IR_MAX_RANK);
   if (self->num_rows < 0) return o3_kernel_internal(self->inlined, "o3.rows is missing");
   self->known[self->num_known++].buffer = out;
   for (int i = 0; i < self->num_rows; ++i) self->known[0].at[i] = (int)at[i];
@@ -518,7 +518,7 @@ static const struct {
     {"chain", emit_chain}};
 
 static o3_status_t emit_by_kind(inlined_t *self, void *context) {
-  MlirStringRef kind = o3_op_string(self->kernel, "o3.kernel_kind");
+  MlirStringRef kind = o3_op_string(self->kernel, O3_KERNEL_KIND);
   (void)context;
   for (size_t i = 0; i < sizeof(EMITTERS) / sizeof(EMITTERS[0]); ++i)
     if (o3_str_equal(kind, EMITTERS[i].kind)) return EMITTERS[i].emit(self);

@@ -300,18 +300,8 @@ static MlirValue dim_of(o3_builder_t *b, const o3_nest_operand_t *operand, int d
 }
 
 void o3_nest_flatten_operand(o3_nest_operand_t *operand, o3_builder_t *b) {
-  MlirType type = mlirValueGetType(operand->value), index = o3_build_index_type(b);
-  MlirType element = o3_type_element(type);
-  int rank = o3_type_rank(type);
-  MlirType results[2 + 2 * O3_IR_MAX_RANK];
-  results[0] = mlirMemRefTypeGet(element, 0, NULL, (MlirAttribute){0}, mlirMemRefTypeGetMemorySpace(type));
-  for (int i = 1; i < 2 + 2 * rank; ++i) results[i] = index;
-  o3_op_spec_t spec = {.name = "memref.extract_strided_metadata",
-                       .num_operands = 1,
-                       .operands = &operand->value,
-                       .num_results = 2 + 2 * rank,
-                       .results = results};
-  MlirOperation metadata = o3_build(b, &spec);
+  int rank = o3_type_rank(mlirValueGetType(operand->value));
+  MlirOperation metadata = o3_cpu_metadata(b, operand->value);
   operand->offset = mlirOperationGetResult(metadata, 1);
   for (int r = 0; r < rank; ++r) {
     operand->stride_values[r] = operand->strides[r] >= 0 ? o3_build_index(b, operand->strides[r])

@@ -9,16 +9,8 @@ typedef struct view {
 } view_t;
 
 static void read_source(o3_builder_t *b, MlirValue memref, view_t *view) {
-  MlirType type = mlirValueGetType(memref), index = o3_build_index_type(b), results[2 + 2 * O3_IR_MAX_RANK];
-  view->rank = o3_type_rank(type);
-  results[0] = o3_memref_type(0, NULL, o3_type_element(type));
-  for (int i = 1; i < 2 + 2 * view->rank; ++i) results[i] = index;
-  o3_op_spec_t spec = {.name = "memref.extract_strided_metadata",
-                       .num_operands = 1,
-                       .operands = &memref,
-                       .num_results = 2 + 2 * view->rank,
-                       .results = results};
-  MlirOperation metadata = o3_build(b, &spec);
+  MlirOperation metadata = o3_cpu_metadata(b, memref);
+  view->rank = o3_type_rank(mlirValueGetType(memref));
   view->base = mlirOperationGetResult(metadata, 0);
   view->offset = mlirOperationGetResult(metadata, 1);
   for (int i = 0; i < view->rank; ++i) {

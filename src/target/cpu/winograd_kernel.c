@@ -100,16 +100,8 @@ typedef struct view {
 } view_t;
 
 static void read_view(o3_builder_t *b, MlirValue memref, view_t *view) {
-  MlirType type = mlirValueGetType(memref), results[2 + 2 * O3_IR_MAX_RANK];
-  int rank = o3_type_rank(type);
-  results[0] = o3_memref_type(0, NULL, o3_type_element(type));
-  for (int i = 1; i < 2 + 2 * rank; ++i) results[i] = o3_build_index_type(b);
-  o3_op_spec_t spec = {.name = "memref.extract_strided_metadata",
-                       .num_operands = 1,
-                       .operands = &memref,
-                       .num_results = 2 + 2 * rank,
-                       .results = results};
-  MlirOperation metadata = o3_build(b, &spec);
+  int rank = o3_type_rank(mlirValueGetType(memref));
+  MlirOperation metadata = o3_cpu_metadata(b, memref);
   view->flat = o3_cpu_flat(b, mlirOperationGetResult(metadata, 0));
   view->offset = mlirOperationGetResult(metadata, 1);
   for (int r = 0; r < rank; ++r) {

@@ -58,7 +58,7 @@ static MlirOperation maker_on_card(MlirModule module, MlirOperation check, MlirV
 static o3_builder_t find_place(MlirModule module, MlirOperation maker, MlirOperation load, MlirValue *flag) {
   MlirOperation kernel =
       o3_op_is(maker, "func.call") ? o3_fuse_called_kernel(module, maker) : (MlirOperation){0};
-  bool rows = !mlirOperationIsNull(kernel) && o3_str_equal(o3_op_string(kernel, "o3.kernel_kind"), "rows");
+  bool rows = !mlirOperationIsNull(kernel) && o3_str_equal(o3_op_string(kernel, O3_KERNEL_KIND), "rows");
   if (!rows) return o3_builder_after(load);
   MlirBlock body = o3_func_body(kernel);
   *flag = mlirBlockGetArgument(body, mlirBlockGetNumArguments(body) - 1);

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "fuse/kernel_body.h"
 #include "schedule/gpu.h"
 #include "target/cpu/cpu_ir.h"
 #include "target/nvptx/lane_kernel.h"
@@ -503,7 +504,7 @@ static o3_status_t emit_rows(generic_t *self, o3_inlined_t *kernel) {
 
 o3_status_t o3_nvptx_generic_kernel(o3_inlined_t *kernel, const char *label) {
   static _Thread_local generic_t self;
-  MlirStringRef kind = o3_op_string(kernel->kernel, "o3.kernel_kind");
+  MlirStringRef kind = o3_op_string(kernel->kernel, O3_KERNEL_KIND);
   self = (generic_t){.env = kernel->env, .label = label, .num_ops = kernel->num_ops};
   memcpy(self.ops, kernel->ops, sizeof(self.ops));
   if (o3_str_equal(kind, "contraction")) return emit_contraction(&self, kernel);

@@ -14,6 +14,7 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "base/strbuf.h"
+#include "fuse/kernel_body.h"
 #include "ir/context.h"
 #include "schedule/gpu.h"
 #include "target/cpu/cpu_ir.h"
@@ -249,7 +250,7 @@ static o3_kernel_site_t site_of(const o3_inlined_t *at, const body_ops_t *body) 
       .shared_bytes = (int)gpu->shared_per_block,
       .rounds_to_tf32 = precision == O3_PRECISION_TF32,
       .rounds_to_half = precision == O3_PRECISION_FP16 || precision == O3_PRECISION_BF16,
-      .kind = o3_op_string(at->kernel, "o3.kernel_kind"),
+      .kind = o3_op_string(at->kernel, O3_KERNEL_KIND),
       .num_ops = body->num_ops,
       .ops = body->ops,
       .num_arguments = body->num_arguments,
@@ -343,7 +344,7 @@ static o3_status_t try_families(o3_inlined_t *at, const char *label, bool *taken
 
 /* "Conv_3, Relu_4" */
 static const char *label_of(const o3_inlined_t *at) {
-  MlirAttribute nodes = o3_op_attr(at->kernel, "o3.nodes");
+  MlirAttribute nodes = o3_op_attr(at->kernel, O3_KERNEL_NODES);
   o3_strbuf_t text = O3_STRBUF_INIT;
   intptr_t count = mlirAttributeIsNull(nodes) ? 0 : mlirArrayAttrGetNumElements(nodes);
   for (intptr_t i = 0; i < count; ++i) {

@@ -95,17 +95,9 @@ typedef struct words {
 } words_t;
 
 static void add_memref_words(o3_builder_t *b, MlirValue memref, words_t *words) {
-  MlirType type = mlirValueGetType(memref), index = o3_build_index_type(b), results[2 + 2 * O3_IR_MAX_RANK];
-  layout_t layout = layout_of(type);
+  layout_t layout = layout_of(mlirValueGetType(memref));
   int rank = layout.rank;
-  results[0] = o3_memref_type(0, NULL, o3_type_element(type));
-  for (int i = 1; i < 2 + 2 * rank; ++i) results[i] = index;
-  o3_op_spec_t spec = {.name = "memref.extract_strided_metadata",
-                       .num_operands = 1,
-                       .operands = &memref,
-                       .num_results = 2 + 2 * rank,
-                       .results = results};
-  MlirOperation metadata = o3_build(b, &spec);
+  MlirOperation metadata = o3_cpu_metadata(b, memref);
   words->values[words->count++] = memref;
   if (layout.offset < 0) words->values[words->count++] = mlirOperationGetResult(metadata, 1);
   for (int i = 0; i < 2 * rank; ++i)

@@ -141,3 +141,9 @@ int o3_options_usage_error(const char *tool, o3_status_t status) {
   o3_status_destroy(status);
   return usage ? 2 : 1;
 }
+
+int o3_options_text_end(const char *tool) {
+  if (!fflush(stdout) && !ferror(stdout)) return 0;
+  fprintf(stderr, "%s: error: stdout cannot be written to\n", tool);
+  return 1;
+}

@@ -64,4 +64,8 @@ void o3_options_print(const o3_option_table_t *table, FILE *stream, int column);
  * was out. */
 int o3_options_usage_error(const char *tool, o3_status_t status);
 
+/* Ends a tool that printed text on stdout; the exit status: 0, or 1, with an error, when stdout took not all.
+ */
+int o3_options_text_end(const char *tool);
+
 #endif

@@ -84,6 +84,27 @@ o3_status_t o3_overrides_add_value(o3_arena_t *arena, const char *text, o3_compi
   return NULL;
 }
 
+static o3_status_t refuse_twice(const char *what, const char *name) {
+  return o3_status_create(O3_STATUS_INVALID_ARGUMENT, "%s '%s' is given twice", what, name);
+}
+
+/* Each name once, lest one of two wishes be dropped without a word. */
+static o3_status_t check_once(const o3_compile_options_t *options) {
+  for (int i = 0; i < options->num_dims; ++i)
+    for (int k = 0; k < i; ++k)
+      if (!strcmp(options->dims[i].name, options->dims[k].name))
+        return refuse_twice("dimension", options->dims[i].name);
+  for (int i = 0; i < options->num_shapes; ++i)
+    for (int k = 0; k < i; ++k)
+      if (!strcmp(options->shapes[i].input, options->shapes[k].input))
+        return refuse_twice("the shape of input", options->shapes[i].input);
+  for (int i = 0; i < options->num_values; ++i)
+    for (int k = 0; k < i; ++k)
+      if (!strcmp(options->values[i].input, options->values[k].input))
+        return refuse_twice("the value of input", options->values[i].input);
+  return NULL;
+}
+
 static o3_status_t check(const o3_compile_options_t *options) {
   for (int i = 0; i < options->num_dims; ++i)
     if (options->dims[i].size < 0)
@@ -103,6 +124,7 @@ static o3_status_t check(const o3_compile_options_t *options) {
 
 o3_status_t o3_overrides_apply(o3_arena_t *arena, const o3_compile_options_t *options, o3_pass_env_t *env) {
   O3_TRY(check(options));
+  O3_TRY(check_once(options));
   o3_dim_override_t *dims = O3_ARENA_ARRAY(arena, o3_dim_override_t, (size_t)options->num_dims + 1);
   o3_shape_override_t *shapes = O3_ARENA_ARRAY(arena, o3_shape_override_t, (size_t)options->num_shapes + 1);
   o3_value_override_t *values = O3_ARENA_ARRAY(arena, o3_value_override_t, (size_t)options->num_values + 1);

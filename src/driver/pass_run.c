@@ -5,7 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
+#include "base/log.h"
 #include "base/strbuf.h"
 #include "driver/dump.h"
 
@@ -70,8 +72,12 @@ static o3_status_t explain(const o3_pass_runner_t *runner, const o3_pass_info_t 
   return o3_status_join(status, o3_status_create(O3_STATUS_INTERNAL, "reproducer: '%s'", path));
 }
 
+/* Of the processor, for -v: a machine that is busy with other things does not change it. */
+static double processor_ms(void) { return (double)clock() * 1e3 / CLOCKS_PER_SEC; }
+
 o3_status_t o3_pass_run(const o3_pass_runner_t *runner, const o3_pass_info_t *pass, MlirModule module,
                         bool last) {
+  double start = processor_ms();
   o3_pass_print(runner->print_before, "before", pass->name, module);
   MlirModule before = mlirModuleFromOperation(mlirOperationClone(mlirModuleGetOperation(module)));
   current_pass = pass->name;
@@ -81,6 +87,7 @@ o3_status_t o3_pass_run(const o3_pass_runner_t *runner, const o3_pass_info_t *pa
   current_pass = NULL;
   if (status) status = explain(runner, pass, before, status);
   mlirModuleDestroy(before);
+  o3_log(O3_LOG_DEBUG, "pass %s: %.1f ms of processor time", pass->name, processor_ms() - start);
   if (!status) o3_pass_print(runner->print_after, "after", pass->name, module);
   return status;
 }

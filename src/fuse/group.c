@@ -25,6 +25,10 @@ typedef struct no_attention {
   const char *why;
 } no_attention_t;
 
+/* Most inputs of a group's ops, counted for each op. An op that is merged of them has no more, and the time
+ * of LLVM grows with the square of a function; a cut costs one more pass over memory in so many ops. */
+enum { MAX_READS = O3_DEP_MAX_OPERANDS - 2 };
+
 /* Most ops of a product whose result is of another type, and of columns. */
 enum { MAX_CONVERTED = 16 };
 
@@ -36,6 +40,7 @@ typedef struct grower {
   no_attention_t *no_attention; /* for each node */
   bool *repeated;               /* elementwise round: its elements are computed several times */
   bool columns;                 /* rows round: what is reduced is not the last dimension */
+  int num_reads;                /* inputs of all that is inside */
   int num_rows;
   int (*rows)[O3_IR_MAX_RANK]; /* for each node inside, the loops that count the rows */
 } grower_t;
@@ -123,14 +128,32 @@ static o3_status_t init_grower(grower_t *self, o3_groups_t *groups) {
   return NULL;
 }
 
+static bool join(grower_t *self, const o3_dep_node_t *node, join_fn_t joins) {
+  int reads = node->generic ? node->generic->num_inputs : 0;
+  if (self->num_reads + reads > MAX_READS)
+    return refuse(self, node, "the kernel reads as many inputs as one may");
+  bool joined = joins(self, node);
+  if (joined) self->num_reads += reads;
+  return joined;
+}
+
+/* Number of the last node that reads |node|, or of |node|. */
+static int last_reader(const o3_dep_node_t *node) {
+  return node->num_users ? node->users[node->num_users - 1]->index : node->index;
+}
+
+/* Nodes behind the last reader of a candidate are not looked at, so that a graph takes a time of its length.
+ */
 static void grow_forward(grower_t *self, o3_dep_node_t *seed, const char *why, join_fn_t joins) {
   const o3_dep_graph_t *graph = self->groups->graph;
+  int last = last_reader(seed);
   memset(self->inside, 0, (size_t)graph->count * sizeof(bool));
   memset(self->reasons, 0, (size_t)graph->count * sizeof(char *));
   self->seed = seed;
+  self->num_reads = seed->generic->num_inputs;
   self->inside[seed->index] = true;
   self->reasons[seed->index] = why;
-  for (int i = seed->index + 1; i < graph->count; ++i) {
+  for (int i = seed->index + 1; i <= last; ++i) {
     const o3_dep_node_t *node = &graph->nodes[i];
     if (!reads_inside(self, node)) continue;
     if (self->groups->owner[i]) {
@@ -138,8 +161,9 @@ static void grow_forward(grower_t *self, o3_dep_node_t *seed, const char *why, j
     } else if (!may_join(self, seed, node)) {
       self->reasons[i] = "it is another node: --no-fusion";
     } else {
-      self->inside[i] = joins(self, node);
+      self->inside[i] = join(self, node, joins);
     }
+    if (self->inside[i] && last_reader(node) > last) last = last_reader(node);
   }
 }
 
@@ -196,11 +220,29 @@ static bool is_inner_operand(const grower_t *self, const o3_dep_node_t *node) {
   return fits;
 }
 
-/* Takes in producers that only the group reads, from the last to the first. */
-static void grow_backward(grower_t *self, const o3_dep_node_t *root, join_fn_t joins) {
-  for (int i = root->index - 1; i >= 0; --i) {
+/* The least of |first| and the numbers of what member |node| reads that is or may become a member. */
+static int first_read(const grower_t *self, const o3_dep_node_t *node, int first) {
+  for (int i = 0; i < (int)mlirOperationGetNumOperands(node->op); ++i) {
+    const o3_dep_node_t *from = o3_dep_producer(self->groups->graph, mlirOperationGetOperand(node->op, i));
+    bool counts = from && (self->inside[from->index] ||
+                           (from->kind == O3_DEP_MAP && !self->groups->owner[from->index]));
+    if (counts && from->index < first) first = from->index;
+  }
+  return first;
+}
+
+/* Takes in producers that only the group reads, from the last to the first. |refusal|, unless NULL, is asked
+ * what it has against the group with each of them. */
+static void grow_backward(grower_t *self, const o3_dep_node_t *root, join_fn_t joins, root_fn_t refusal) {
+  int first = root->index;
+  for (int i = root->index; i >= first; --i) {
     const o3_dep_node_t *node = &self->groups->graph->nodes[i];
-    if (is_inner_operand(self, node) && may_join(self, root, node)) self->inside[i] = joins(self, node);
+    if (is_inner_operand(self, node) && may_join(self, root, node)) {
+      self->inside[i] = join(self, node, joins);
+      const char *why = self->inside[i] && refusal ? refusal(self, root, self->inside) : NULL;
+      if (why) self->inside[i] = refuse(self, node, why);
+    }
+    if (self->inside[i]) first = first_read(self, node, first);
   }
 }
 
@@ -374,20 +416,13 @@ static void take_padding(grower_t *self, const o3_dep_node_t *root) {
       why ? refuse(self, node, why) : accept(self, node, "border of the input, which is not copied");
 }
 
+static const char *refuse_converted(grower_t *self, const o3_dep_node_t *root, const bool *inside) {
+  return refuse_conversion(self, 0, root, inside);
+}
+
 /* Elementwise inputs, of which a kernel that keeps sums elsewhere is asked for each. */
 static void grow_operands(grower_t *self, const o3_dep_node_t *root) {
-  if (!has_own_sums(self, root)) {
-    grow_backward(self, root, joins_as_operand);
-    return;
-  }
-  for (int i = root->index - 1; i >= 0; --i) {
-    const o3_dep_node_t *node = &self->groups->graph->nodes[i];
-    if (!is_inner_operand(self, node) || !may_join(self, root, node) || !joins_as_operand(self, node))
-      continue;
-    self->inside[i] = true;
-    const char *why = refuse_conversion(self, 0, root, self->inside);
-    if (why) self->inside[i] = refuse(self, node, why);
-  }
+  grow_backward(self, root, joins_as_operand, has_own_sums(self, root) ? refuse_converted : NULL);
 }
 
 static o3_status_t group_contraction(grower_t *self, o3_dep_node_t *seed) {
@@ -431,7 +466,7 @@ static o3_status_t group_winograd(grower_t *self, o3_dep_node_t *seed) {
                                            : chain[i]->generic->num_inputs ? "transform of the input"
                                                                            : "border of the input");
   }
-  grow_backward(self, root, joins_as_operand);
+  grow_backward(self, root, joins_as_operand, NULL);
   return finish(self, O3_GROUP_WINOGRAD, root);
 }
 
@@ -640,14 +675,7 @@ static o3_status_t group_rows(grower_t *self, o3_dep_node_t *seed) {
   grow_forward(self, seed, "reduces a row", joins_rows);
   O3_TRY(choose_root(self, refuse_rows_root, &root));
   if (!root) return NULL;
-  for (int i = root->index - 1; i >= 0; --i) {
-    const o3_dep_node_t *node = &self->groups->graph->nodes[i];
-    if (!is_inner_operand(self, node) || !may_join(self, root, node)) continue;
-    if (!joins_rows_as_operand(self, node)) continue;
-    self->inside[i] = true;
-    const char *why = refuse_rows_root(self, root, self->inside);
-    if (why) self->inside[i] = refuse(self, node, why);
-  }
+  grow_backward(self, root, joins_rows_as_operand, refuse_rows_root);
   return finish(self, O3_GROUP_ROWS, root);
 }
 
@@ -682,7 +710,8 @@ static o3_status_t group_elementwise(grower_t *self, o3_dep_node_t *root) {
   self->repeated[root->index] = false;
   self->reasons[root->index] = is_copy(root) ? "moves data" : "elementwise";
   self->seed = root;
-  if (!is_copy(root)) grow_backward(self, root, joins_elementwise);
+  self->num_reads = root->generic->num_inputs;
+  if (!is_copy(root)) grow_backward(self, root, joins_elementwise, NULL);
   return finish(self, is_copy(root) ? O3_GROUP_MOVEMENT : O3_GROUP_ELEMENTWISE, root);
 }
 

@@ -18,6 +18,16 @@ static bool all_zero(int count, const MlirAffineExpr *exprs) {
   return true;
 }
 
+/* Whether the padded size can be counted, as far as it is known. */
+static bool fits(MlirAffineExpr size, MlirAffineExpr low, MlirAffineExpr high) {
+  int64_t sum = 0, parts[3] = {0};
+  MlirAffineExpr exprs[] = {size, low, high};
+  for (int i = 0; i < 3; ++i) {
+    if (o3_expr_is_const(exprs[i], &parts[i]) && __builtin_add_overflow(sum, parts[i], &sum)) return false;
+  }
+  return true;
+}
+
 /* |pads|: begins, then ends, for every dimension. */
 static MlirValue pad_known(o3_nz_t *nz, MlirValue x, MlirValue value, const MlirAffineExpr *pads,
                            const char *mode) {
@@ -26,6 +36,8 @@ static MlirValue pad_known(o3_nz_t *nz, MlirValue x, MlirValue value, const Mlir
   o3_fact_t fact = {.element = from->element, .shape.rank = rank};
   if (all_zero(2 * rank, pads)) return x;
   for (int i = 0; i < rank; ++i) {
+    if (!fits(o3_nz_dim(nz, x, i), pads[i], pads[rank + i]))
+      o3_nz_fail(nz, o3_nz_invalid(nz, "its result would have more elements than can be addressed"));
     MlirAffineExpr size = o3_expr_add(o3_expr_add(o3_nz_dim(nz, x, i), pads[i]), pads[rank + i]);
     fact.shape.dims[i] = size;
     if (!o3_symbols_require_nonnegative(nz->symbols, size, nz->who))

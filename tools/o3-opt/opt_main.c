@@ -96,7 +96,7 @@ static int list_passes(const o3_target_t *target) {
   o3_pass_info_t pass;
   for (int i = 0; o3_pass_at(target, i, &pass); ++i)
     printf("%-10s %-22s O%d  %s\n", o3_stage_name(pass.stage), pass.name, pass.min_level, pass.summary);
-  return EXIT_SUCCESS;
+  return o3_options_text_end("o3-opt");
 }
 
 static int print_dialect(void) {
@@ -107,7 +107,7 @@ static int print_dialect(void) {
   else
     o3_log(O3_LOG_ERROR, "out of memory");
   free(text);
-  return made ? EXIT_SUCCESS : EXIT_FAILED;
+  return made ? o3_options_text_end("o3-opt") : EXIT_FAILED;
 }
 
 static int run(const opt_options_t *options, o3_arena_t *arena) {
@@ -118,7 +118,7 @@ static int run(const opt_options_t *options, o3_arena_t *arena) {
     opt_help_print(stdout);
   else
     printf("o3-opt %s (LLVM %s)\n", o3_compiler_version(), o3_compiler_llvm_version());
-  return EXIT_SUCCESS;
+  return o3_options_text_end("o3-opt");
 }
 
 int main(int argc, char **argv) {

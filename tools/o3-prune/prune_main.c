@@ -37,7 +37,7 @@ static int run(const prune_options_t *options, o3_arena_t *arena) {
     printf("o3-prune %s\n", o3_compiler_version());
   else
     return prune(options, arena);
-  return EXIT_SUCCESS;
+  return o3_options_text_end("o3-prune");
 }
 
 int main(int argc, char **argv) {

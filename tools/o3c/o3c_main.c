@@ -55,9 +55,10 @@ static int report(const o3c_options_t *options, const o3_compile_result_t *resul
     o3c_report_bytes(size, sizeof(size), result->output_bytes);
     fprintf(stderr, "o3c: wrote %s (%s) in %.2f s\n", result->output, size, result->milliseconds / 1e3);
   }
-  if (options->json && !o3c_report_json(stdout, result))
-    return fail(options, 0, "the JSON object cannot be written");
-  return EXIT_SUCCESS;
+  if (!options->json || o3c_report_json(stdout, result)) return EXIT_SUCCESS;
+  /* What fails leaves nothing that looks like its result. */
+  if (result->output) unlink(result->output);
+  return fail(options, 0, "the JSON object cannot be written");
 }
 
 static int compile(o3c_options_t *options) {
@@ -78,7 +79,7 @@ static int compile(o3c_options_t *options) {
 
 static int print_version(void) {
   printf("o3c %s (LLVM %s)\n", o3_compiler_version(), o3_compiler_llvm_version());
-  return EXIT_SUCCESS;
+  return o3_options_text_end("o3c");
 }
 
 static int print_hardware(const o3c_options_t *options) {
@@ -99,7 +100,7 @@ static int run(o3c_options_t *options) {
   if (options->print_hardware) return print_hardware(options);
   if (!options->help) return compile(options);
   o3c_help_print(stdout);
-  return EXIT_SUCCESS;
+  return o3_options_text_end("o3c");
 }
 
 // Freed memory goes back at once: glibc would raise its thresholds with the size of the blocks that are

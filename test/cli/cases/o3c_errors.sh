@@ -16,6 +16,9 @@ error "symbol prefix 'my-net' is no C identifier (letters, digits and _, no digi
 error "output 'm.mlir' is the model itself" m.mlir -o m.mlir
 error "output 'm.exe': its ending must be .so, .a, .o, .ll, .ptx or .mlir, which says what is written" m.mlir -o m.exe
 error "output 'no/m.so': cannot write to the folder 'no/': No such file or directory" m.mlir -o no/m.so
+error "dimension 'N' is given twice" m.mlir --dim N=3 --dim M=1 --dim N=4
+error "the shape of input 'x' is given twice" m.mlir --shape x:3 --shape x:4
+error "the value of input 'x' is given twice" m.mlir --value x=3 --value x=4
 mv folder folder.so
 error "cannot write 'folder.so': it is a directory, a regular file is needed" m.mlir -o folder.so
 for target in pascal sm_60 cuda; do

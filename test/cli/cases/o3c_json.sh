@@ -22,3 +22,6 @@ for part in import package "peak memory" all; do err_has "$part"; done
 run 0 "$O3C" "$model" -v -O3 -o d.so
 err_has "[2/12] normalize"
 err_has "o3c: wrote d.so ("
+run 1 bash -c '"$O3C" "$0" --json -q -o full.so >/dev/full' "$model"
+err_is "o3c: error: the JSON object cannot be written"
+[ ! -e full.so ] || fail "a failed run left its library"

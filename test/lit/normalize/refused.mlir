@@ -7,6 +7,7 @@
 // RUN: not o3-opt --normalize %t/axis.mlir 2>&1 | FileCheck %t/axis.mlir
 // RUN: not o3-opt --normalize %t/gelu.mlir 2>&1 | FileCheck %t/gelu.mlir
 // RUN: not o3-opt --normalize %t/tile.mlir 2>&1 | FileCheck %t/tile.mlir
+// RUN: not o3-opt --normalize %t/pad.mlir 2>&1 | FileCheck %t/pad.mlir
 //--- float8.mlir
 // CHECK: node 'a' (Cast): element type 24 (float8e8m0) is not supported
 module attributes {o3.stage = "import", o3.model = "float8", o3.opset = {ai.onnx = 20 : i64}} {
@@ -73,6 +74,15 @@ module attributes {o3.stage = "import", o3.model = "tile", o3.opset = {ai.onnx =
   func.func @main(%x: !o3.value {o3.dims = ["", ""], o3.name = "x", o3.type = tensor<2x3xf32>}) -> (!o3.value {o3.name = "t"}) {
     %n = "o3.initializer"() {name = "n", value = dense<1099511627776> : tensor<2xi64>} : () -> !o3.value
     %t = "o3.node"(%x, %n) {attrs = {}, domain = "", name = "t", op = "Tile", opset = 13 : i64, outputs = ["t"]} : (!o3.value, !o3.value) -> !o3.value loc("t")
+    return %t : !o3.value
+  }
+}
+//--- pad.mlir
+// CHECK: node 't' (Pad): its result would have more elements than can be addressed
+module attributes {o3.stage = "import", o3.model = "pad", o3.opset = {ai.onnx = 18 : i64}} {
+  func.func @main(%x: !o3.value {o3.dims = [""], o3.name = "x", o3.type = tensor<1xf32>}) -> (!o3.value {o3.name = "t"}) {
+    %n = "o3.initializer"() {name = "n", value = dense<4611686018427387904> : tensor<2xi64>} : () -> !o3.value
+    %t = "o3.node"(%x, %n) {attrs = {}, domain = "", name = "t", op = "Pad", opset = 18 : i64, outputs = ["t"]} : (!o3.value, !o3.value) -> !o3.value loc("t")
     return %t : !o3.value
   }
 }

@@ -8,11 +8,14 @@ module {
     %ok = arith.constant -1 : i32
     return %ok : i32
   }
+  // CHECK: func.func @main(%{{.*}}: !llvm.ptr, %[[X:.*]]: memref<?x4xf32>, %[[TO:.*]]: !llvm.ptr) {
+  // CHECK: %[[AT:.*]] = llvm.getelementptr %[[TO]][0]
+  // CHECK: %[[PLACE:.*]] = llvm.load %[[AT]]
+  // CHECK: llvm.store %{{.*}}, %[[PLACE]]
+  // CHECK-NEXT: return{{$}}
   // CHECK: func.func @o3m_run(%[[S:.*]]: !llvm.ptr, %[[IN:.*]]: !llvm.ptr, %[[OUT:.*]]: !llvm.ptr)
   // CHECK: llvm.getelementptr %[[IN]][0]
-  // CHECK: call @main(%[[S]], %{{.*}})
-  // CHECK: llvm.getelementptr %[[OUT]][0]
-  // CHECK: llvm.store
+  // CHECK: call @main(%[[S]], %{{.*}}, %[[OUT]])
   // CHECK: func.func @o3m_check(%{{.*}}: !llvm.ptr) -> i32
   // CHECK: call @check
   // LLVM: llvm.func @o3m_run(

@@ -9,10 +9,9 @@ What bounds a row is told by a roofline of figures that are measured in the same
 
     arithmetic  multiply-adds of taps inside the image, of outputs rounded up to 8 lanes, or those of the Winograd
                 products, and what else is computed of the results, at the peak
-    L2 ...      the kernels' operands and results, each moved once: weights at the rate of the cache that holds all
-                weights of the network, or of memory, as each is read once a run; the rest at the rate of the first
-                cache that holds it, as it was just written and is read next; a cache holds half of its size, of which
-                its rate was measured, beside what others use
+    L2 ...      the kernels' operands and results, each moved once, at the rate of a copy in the first cache that has it
+                (bench_traffic.py); a cache holds half of its size, of which its rate was measured, beside what others
+                use
 
 as if a machine did both at the same time. A layer is bound by arithmetic, and has to come near the peak, where that is
 the larger.
@@ -28,9 +27,10 @@ import numpy as np
 import onnx
 import onnxruntime
 
+import bench_traffic
 from bench_networks import BUILD
 
-FLOAT_BYTES, LANES = 4, 8
+LANES = 8
 BAR = 0.8  # of the peak or of the bound, for what arithmetic bounds
 PRODUCTS = ("Conv", "ConvTranspose", "MatMul", "Gemm")
 
@@ -67,8 +67,7 @@ def count(shape):
 class Layer(typing.NamedTuple):
     text: str
     operations: int
-    needed: float       # operations on what there is, with all lanes of the results' last vector
-    weight_bytes: int  # of what does not change
+    needed: float  # operations on what there is, with all lanes of the results' last vector
 
 
 def taps_inside(size, window, stride, dilation, low, outputs):
@@ -96,9 +95,8 @@ def share_inside(attrs, x, w, y):
     return share
 
 
-def describe(node, shapes, constants):
+def describe(node, shapes):
     x, w, y = (shapes[name] for name in (*node.input[:2], node.output[0]))
-    weight_bytes = FLOAT_BYTES * count(w) if node.input[1] in constants else 0
     attrs = {attr.name: onnx.helper.get_attribute_value(attr) for attr in node.attribute}
     text = f"{node.op_type} " + "x".join(map(str, x)) + " * " + "x".join(map(str, w))
     operations = 2 * count(y) * (x[0] if attrs.get("transA") else x[-1])
@@ -112,7 +110,7 @@ def describe(node, shapes, constants):
         else:
             outputs *= stride * stride  # phases may be lanes
     lanes = -(-outputs // LANES) * LANES / outputs
-    return Layer(text, operations, operations * share * lanes, weight_bytes)
+    return Layer(text, operations, operations * share * lanes)
 
 
 def profile(library, inputs, threads):
@@ -123,47 +121,41 @@ def profile(library, inputs, threads):
     return json.loads(ended.stdout)["sets"][0]["profile"]
 
 
-def groups(kernels, layers):
-    """Sets of layers that share kernels, each with the sums of its kernels' (ms, operations, bytes)."""
+def groups(kernels, layers, traffic, levels):
+    """Sets of layers that share kernels, each with the sums of its kernels' (ms, operations, bytes from each cache and memory)."""
     found = []
     for kernel in kernels:
         inside = {node for node in kernel["nodes"] if node in layers}
         if inside:
             touching = [group for group in found if group[0] & inside]
             found = [group for group in found if not group[0] & inside]
-            parts = [(kernel["ms"], kernel["operations"], kernel["bytes"]), *(group[1] for group in touching)]
+            # Single ops, which are no calls in the plan: no slower than from the first cache.
+            moved = traffic.get(kernel["name"], [kernel["bytes"]] + [0] * (levels - 1))
+            parts = [(kernel["ms"], kernel["operations"], *moved), *(group[1] for group in touching)]
             found.append((inside.union(*(group[0] for group in touching)), [sum(column) for column in zip(*parts)]))
     return found
 
 
 class Roofline:
-    """The machine with as many threads, and how many bytes of weights the network has."""
+    """The machine with as many threads."""
 
-    def __init__(self, measured, network_bytes):
+    def __init__(self, measured):
         self.peak = measured["peak_gflops"]
-        levels = [(cache["bytes"] / 2, cache["copy_gbytes"], f"L{cache['level']}") for cache in measured["caches"]]
-        self.levels = [*levels, (float("inf"), measured["copy_gbytes"], "memory")]
-        self.network_bytes = network_bytes
+        self.sizes = [cache["bytes"] // 2 for cache in measured["caches"]]
+        self.levels = [(cache["copy_gbytes"], f"L{cache['level']}") for cache in measured["caches"]]
+        self.levels.append((measured["copy_gbytes"], "memory"))
 
     def text(self, threads):
-        rates = ", ".join(f"{rate:.1f} GB/s {name}" for _, rate, name in self.levels)
+        rates = ", ".join(f"{rate:.1f} GB/s {name}" for rate, name in self.levels)
         return f"{threads} thread{'s' * (threads > 1)}: {self.peak:.1f} GFLOP/s, {rates}"
 
-    def level_of(self, held):
-        return next(level for level in self.levels if held <= level[0])
-
     def bound(self, layers, operations, moved):
-        """(ms at least, by what) of kernels that hold |layers|, with their |operations| and bytes |moved|."""
+        """(ms at least, by what) of kernels that hold |layers|, with their |operations| and the bytes |moved| from each level."""
         products = sum(layer.operations for layer in layers)
         needed = sum(layer.needed for layer in layers)
         computed = min(needed, operations) if operations < products else needed + operations - products
-        weights = min(moved, sum(layer.weight_bytes for layer in layers))
-        _, weight_rate, weight_level = self.level_of(self.network_bytes)
-        _, rate, level = self.level_of(moved - weights)
-        times = weights / weight_rate, (moved - weights) / rate
-        bounds = [(computed / self.peak * 1e-6, "arithmetic"),
-                  (sum(times) * 1e-6, weight_level if times[0] > times[1] else level)]
-        return max(bounds)
+        times = [(size / rate * 1e-6, name) for size, (rate, name) in zip(moved, self.levels)]
+        return max((computed / self.peak * 1e-6, "arithmetic"), (sum(ms for ms, _ in times), max(times)[1]))
 
 
 class Cell(typing.NamedTuple):
@@ -184,26 +176,26 @@ class Row(typing.NamedTuple):
 
 def cell_of(kind, found, roofline):
     """The median of equal ones."""
-    ms, operations, moved = (statistics.median(column) for column in zip(*found))
+    ms, operations, *moved = (statistics.median(column) for column in zip(*found))
     rate = sum(layer.operations for layer in kind) / ms * 1e-6 if ms else 0
     return Cell(ms, rate, rate / roofline.peak, *roofline.bound(kind, operations, moved))
 
 
-def rows_of(name, model, feeds, library, thread_counts):
-    """(rows in the order of the network, a Roofline for each number of threads); equal layers are one row."""
+def rows_of(name, model, feeds, library, plan, thread_counts):
+    """(rows in the order of the network, a Roofline for each number of threads); equal layers are one row. |plan|: see
+    bench_traffic.plan_of."""
     shapes = shapes_of(model, feeds)
-    constants = {tensor.name for tensor in model.graph.initializer}
-    constants |= {node.output[0] for node in model.graph.node if node.op_type == "Constant"}
-    layers = {label(node, index): describe(node, shapes, constants) for index, node in enumerate(model.graph.node)
+    layers = {label(node, index): describe(node, shapes) for index, node in enumerate(model.graph.node)
               if node.op_type in PRODUCTS}
-    network_bytes = sum(layer.weight_bytes for layer in layers.values())
+    touches = bench_traffic.touches(plan)
     inputs = f"{library}.npz"
     np.savez(inputs, **feeds)
     found, rooflines, seen = {}, [], set()
     for threads in thread_counts:
         measured = profile(library, inputs, threads)
-        rooflines.append(Roofline(measured, network_bytes))
-        for members, sums in groups(measured["kernels"], layers):
+        rooflines.append(Roofline(measured))
+        traffic = bench_traffic.served(touches, rooflines[-1].sizes)
+        for members, sums in groups(measured["kernels"], layers, traffic, len(rooflines[-1].levels)):
             kind = tuple(layers[layer] for layer in layers if layer in members)
             found.setdefault(kind, {}).setdefault(threads, []).append(sums)
             seen |= members

@@ -30,6 +30,7 @@ import bench_avx2
 import bench_layers
 import bench_networks
 import bench_peers
+import bench_traffic
 import bench_tables
 import o3_model
 import test_networks
@@ -195,7 +196,10 @@ def measure(name, options, peers, folder):
         rows.append((name, bench_networks.shape_text(feeds), threads, dict(zip([title for title, _ in racing], times))))
     top = max(built, key=lambda build: (build.level, build.title == f"O{build.level}"))
     wanted = options.layers and name in test_networks.NETWORKS
-    layers, rooflines = bench_layers.rows_of(name, model, feeds, top.library, options.threads) if wanted else ([], [])
+    layers, rooflines = [], []
+    if wanted:
+        plan = bench_traffic.plan_of(path, top.level, options.target)
+        layers, rooflines = bench_layers.rows_of(name, model, feeds, top.library, plan, options.threads)
     os.unlink(path)
     return rows, built, layers, rooflines
 
@@ -229,8 +233,8 @@ def layer_text(options, top, layers, rooflines):
             "in the network, copies and transforms around it included. Of peak: of what FMAs on vectors reach with as many "
             "threads, measured in the same run; operations are the model's, so that Winograd can pass 100 %. Of its bound: "
             "the time that the machine needs at least, over the layer's, and what that is for: arithmetic, on taps inside "
-            "the image and in whole vectors of 8 results, or moving operands and results once, at the rate of a copy in that cache or in "
-            "memory (bench/bench_layers.py has the rule). What arithmetic bounds has to come near it or the peak. "
+            "the image and in whole vectors of 8 results, or moving operands and results once, each at the rate of a copy in the cache or memory "
+            "in which it is then, by the memory plan (bench/bench_layers.py has the rule). What arithmetic bounds has to come near it or the peak. "
             f"`o3-run MODEL.so --random --profile` shows the same by kernel. {machine}.",
             bench_layers.table(layers, options.threads), bench_layers.below_bar(layers, options.threads)]
 

@@ -161,6 +161,25 @@ static void test_short_products_alternate(void **state) {
   }
 }
 
+/* Blocks share k through memory where it is long and tiles are few, and kernels of no other batch run. */
+static void test_long_k_is_shared(void **state) {
+  static const int64_t CASES[][4] = {{64, 64, 65536, 1},
+                                     {512, 512, 16384, 1},
+                                     {128, 768, 3072, 0},
+                                     {128, 128, 8192, 0},
+                                     {2560, 2560, 8192, 0}};
+  (void)state;
+  for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); ++i) {
+    o3_gemm_t gemm = nvptx_product(CASES[i], true, O3_GPU_F16, O3_GPU_F16);
+    const o3_gpu_t *gpu = o3_gpu_find("hopper");
+    const o3_gemm_schedule_t schedule = o3_gemm_schedule(&gemm, gpu);
+    assert_int_equal(schedule.streams > 0, CASES[i][3]);
+    assert_true(schedule.streams <= gpu->multiprocessors);
+    gemm.one_of_batches = true;
+    assert_int_equal(o3_gemm_schedule(&gemm, gpu).streams, 0);
+  }
+}
+
 static void test_epilogue_is_part_of_the_name(void **state) {
   MlirContext context;
   char *plain, *biased, *again;
@@ -265,16 +284,12 @@ static void test_refuses(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_texts_are_valid),
-                                     cmocka_unit_test(test_schedules_are_valid),
-                                     cmocka_unit_test(test_float8_texts_are_valid),
-                                     cmocka_unit_test(test_schedules_are_refused),
-                                     cmocka_unit_test(test_other_schedules_are_refused),
-                                     cmocka_unit_test(test_short_products_alternate),
-                                     cmocka_unit_test(test_epilogue_is_part_of_the_name),
-                                     cmocka_unit_test(test_windows_are_valid),
-                                     cmocka_unit_test(test_windows_have_corners),
-                                     cmocka_unit_test(test_refuses_windows),
-                                     cmocka_unit_test(test_refuses)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_texts_are_valid),          cmocka_unit_test(test_schedules_are_valid),
+      cmocka_unit_test(test_float8_texts_are_valid),   cmocka_unit_test(test_schedules_are_refused),
+      cmocka_unit_test(test_long_k_is_shared),         cmocka_unit_test(test_other_schedules_are_refused),
+      cmocka_unit_test(test_short_products_alternate), cmocka_unit_test(test_epilogue_is_part_of_the_name),
+      cmocka_unit_test(test_windows_are_valid),        cmocka_unit_test(test_windows_have_corners),
+      cmocka_unit_test(test_refuses_windows),          cmocka_unit_test(test_refuses)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

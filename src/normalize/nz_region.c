@@ -152,7 +152,7 @@ static o3_status_t unify_result(o3_nz_t *nz, const branch_t *yes, const branch_t
     return o3_nz_unsupported(
         nz,
         "output %d has rank %d in one branch and %d in the other, which only a condition that is "
-        "known while compiling can have",
+        "known while compiling can have (set what it follows from with --dim, --shape or --value)",
         index, a->rank, b->rank);
   *fact = (o3_fact_t){.element = element, .shape.rank = a->rank};
   for (int d = 0; d < a->rank; ++d) {

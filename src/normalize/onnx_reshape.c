@@ -34,7 +34,10 @@ static o3_status_t squeeze_all(o3_nz_t *nz, o3_node_t *node, MlirValue x) {
   for (int i = 0; i < o3_nz_rank(nz, x); ++i) {
     if (!o3_expr_is_const(o3_nz_dim(nz, x, i), NULL))
       return o3_nz_unsupported(
-          nz, "without axes every size must be known while compiling, dimension %d is not", i);
+          nz,
+          "without axes every size must be known while compiling, dimension %d is not (set it with --dim or "
+          "--shape)",
+          i);
   }
   int count = dims_of_one(nz, x, axes);
   node->outputs[0] = o3_nz_squeeze(nz, x, count, axes);

@@ -109,7 +109,7 @@ static msg_t no_opset(void) {
 
 static msg_t opset_twice(void) {
   msg_t model = finish(good_graph());
-  add_opset(&model, MODEL_OPSET, "ai.onnx", 17);
+  add_opset(&model, MODEL_OPSET, "ai.onnx", 18);
   return model;
 }
 
@@ -414,7 +414,7 @@ static const hostile_t CASES[] = {
     {future_opset, O3_STATUS_UNSUPPORTED, "'bad.onnx': opset 29 of domain 'ai.onnx', 1 to 28 are supported"},
     {no_opset, O3_STATUS_INVALID_MODEL,
      "node 'neg' (Neg): it is of domain 'ai.onnx', of which no opset is imported"},
-    {opset_twice, O3_STATUS_INVALID_MODEL, "opset domain 'ai.onnx' is imported twice"},
+    {opset_twice, O3_STATUS_INVALID_MODEL, "opset domain 'ai.onnx' is imported twice: 17 and 18"},
     {foreign_domain, O3_STATUS_INVALID_MODEL,
      "node 'odd' (Odd): it is of domain 'com.example', of which no opset"},
     {no_outputs, O3_STATUS_INVALID_MODEL, "graph '' has no outputs"},

@@ -21,8 +21,10 @@ o3_status_t o3_onnx_opsets_read(o3_arena_t *arena, Onnx__OperatorSetIdProto *con
     const char *domain = o3_onnx_domain(imports[i]->domain);
     const char *shown = *domain ? domain : "ai.onnx";
     int64_t version = imports[i]->version;
-    if (o3_str_map_get(*opsets, domain, strlen(domain)))
-      return o3_status_create(O3_STATUS_INVALID_MODEL, "opset domain '%s' is imported twice", shown);
+    const int64_t *before = o3_str_map_get(*opsets, domain, strlen(domain));
+    if (before && *before != version) /* merged models list the same one twice */
+      return o3_status_create(O3_STATUS_INVALID_MODEL, "opset domain '%s' is imported twice: %lld and %lld",
+                              shown, (long long)*before, (long long)version);
     if (version <= 0)
       return o3_status_create(O3_STATUS_INVALID_MODEL, "opset %lld of domain '%s' is no version",
                               (long long)version, shown);

@@ -17,26 +17,32 @@ static size_t stem_length(const char *file) {
   return length > suffix && !strcmp(file + length - suffix, SUFFIX) ? length - suffix : length;
 }
 
-/* MLIR's text has no empty attribute names, so ONNX's own domain is spelt out. */
-static o3_status_t opset_attr(o3_onnx_import_t *import, const Onnx__ModelProto *model, MlirAttribute *attr) {
+/* MLIR's text has no empty attribute names, so ONNX's own domain is spelt out. Of one that is imported twice,
+ * |opsets| has one. */
+static o3_status_t opset_attr(o3_onnx_import_t *import, const Onnx__ModelProto *model,
+                              const o3_str_map_t *opsets, MlirAttribute *attr) {
   MlirContext context = import->storage.context;
   MlirNamedAttribute *entries =
       O3_ARENA_ARRAY(import->storage.arena, MlirNamedAttribute, model->n_opset_import);
   O3_TRY_ALLOC(entries);
+  intptr_t count = 0;
   for (size_t i = 0; i < model->n_opset_import; ++i) {
     const char *domain = o3_onnx_domain(model->opset_import[i]->domain);
+    const int64_t *version = &model->opset_import[i]->version;
+    if (o3_str_map_get(opsets, domain, strlen(domain)) != version) continue;
     MlirIdentifier name = mlirIdentifierGet(context, O3_STR(*domain ? domain : "ai.onnx"));
-    entries[i] = mlirNamedAttributeGet(name, o3_attr_i64(context, model->opset_import[i]->version));
+    entries[count++] = mlirNamedAttributeGet(name, o3_attr_i64(context, *version));
   }
-  *attr = mlirDictionaryAttrGet(context, (intptr_t)model->n_opset_import, entries);
+  *attr = mlirDictionaryAttrGet(context, count, entries);
   return NULL;
 }
 
-static o3_status_t set_module_attributes(o3_onnx_import_t *import, const Onnx__ModelProto *model) {
+static o3_status_t set_module_attributes(o3_onnx_import_t *import, const Onnx__ModelProto *model,
+                                         const o3_str_map_t *map) {
   MlirContext context = import->storage.context;
   MlirOperation op = mlirModuleGetOperation(import->module);
   MlirAttribute opsets;
-  O3_TRY(opset_attr(import, model, &opsets));
+  O3_TRY(opset_attr(import, model, map, &opsets));
   o3_op_attr_set(op, "o3.stage", o3_attr_string(context, "import"));
   o3_op_attr_set(op, "o3.model",
                  mlirStringAttrGet(context, mlirStringRefCreate(import->file, stem_length(import->file))));
@@ -50,7 +56,7 @@ static o3_status_t build_module(o3_onnx_import_t *import, const Onnx__ModelProto
   O3_TRY(
       o3_onnx_opsets_read(import->storage.arena, model->opset_import, model->n_opset_import, &frame.opsets));
   O3_TRY(o3_onnx_functions_read(import, model));
-  O3_TRY(set_module_attributes(import, model));
+  O3_TRY(set_module_attributes(import, model, frame.opsets));
   return o3_onnx_main_build(import, &frame, model->graph);
 }
 

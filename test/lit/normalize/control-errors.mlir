@@ -3,7 +3,7 @@
 // RUN: not o3-opt --normalize %t/rank.mlir 2>&1 | FileCheck --check-prefix=RANK %s
 // RUN: not o3-opt --normalize %t/sequence.mlir 2>&1 | FileCheck --check-prefix=SEQUENCE %s
 
-// RANK: error: unsupported: node 'if' (If): output 0 has rank 1 in one branch and 0 in the other, which only a condition that is known while compiling can have
+// RANK: error: unsupported: node 'if' (If): output 0 has rank 1 in one branch and 0 in the other, which only a condition that is known while compiling can have (set what it follows from with --dim, --shape or --value)
 //--- rank.mlir
 module attributes {o3.stage = "import"} {
   func.func @main(%c: !o3.value {o3.dims = [], o3.name = "c", o3.type = tensor<i1>},

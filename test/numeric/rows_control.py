@@ -47,6 +47,7 @@ R(loop("vo = Concat<axis=0>(v, x2)"), [C(3), "A,B", "A,B"], PAIR, F32,
 R(loop("r = Gather<axis=0>(x2, i) vo = Add(v, r)"), [C(3), "B", "3,B"], [(5,), (64,), (1,)], F32,
   repeated(lambda v, w, i: [v + w[i]], 3), _tol=8)
 R(scan("vo = Add(v, a) s = Mul(v, a)", ""), ["B", "A,B"], PAIR, F32, _outputs=2, _tol=64)
+R(scan("vo = Add(v, a) s = Mul(v, a)", ""), ["5", W("3,5")], [()], F32, _outputs=2, _tol=64)  # rows of a constant
 R(scan("vo = Add(v, a) s = Mul(v, a)", ", scan_input_directions=[1], scan_output_axes=[1]"), ["B", "A,B"], PAIR, F32,
   _outputs=2, _tol=64)
 

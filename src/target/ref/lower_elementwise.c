@@ -6,12 +6,13 @@
 #include "target/ref/lowering.h"
 #include "target/ref/scalar.h"
 
-/* op -> scalar op for floats, signed and unsigned integers (NULL: there is none), or a function for all. RAW
- * ones take half-precision values as they are. */
+/* op -> scalar op for floats, signed and unsigned integers (NULL: there is none), or a function for all or
+ * for those that |flags| say. RAW ones take half-precision values as they are. i1 is an integer, but no
+ * number. */
 typedef struct row {
   const char *op, *scalar[3];
   o3_scalar_fn_t function;
-  enum { WIDENED, RAW } width;
+  enum { WIDENED = 0, RAW = 1, FLOATS = 2, INTEGERS = 4, NUMBERS = 8 } flags;
 } row_t;
 
 static const row_t ROWS[] = {
@@ -33,14 +34,14 @@ static const row_t ROWS[] = {
     {"o3.acosh", {"math.acosh"}, NULL, WIDENED},
     {"o3.atanh", {"math.atanh"}, NULL, WIDENED},
     {"o3.erf", {"math.erf"}, NULL, WIDENED},
-    {"o3.sigmoid", {NULL}, o3_scalar_sigmoid, WIDENED},
+    {"o3.sigmoid", {NULL}, o3_scalar_sigmoid, FLOATS},
     {"o3.floor", {"math.floor", NULL, NULL}, o3_scalar_self, WIDENED},
     {"o3.ceil", {"math.ceil", NULL, NULL}, o3_scalar_self, WIDENED},
     {"o3.round", {"math.roundeven", NULL, NULL}, o3_scalar_self, WIDENED},
     {"o3.sign", {NULL}, o3_scalar_sign, WIDENED},
-    {"o3.not", {NULL}, o3_scalar_not, RAW},
-    {"o3.is_nan", {NULL}, o3_scalar_is_nan, WIDENED},
-    {"o3.is_inf", {NULL}, o3_scalar_is_inf, WIDENED},
+    {"o3.not", {NULL}, o3_scalar_not, RAW | INTEGERS},
+    {"o3.is_nan", {NULL}, o3_scalar_is_nan, FLOATS},
+    {"o3.is_inf", {NULL}, o3_scalar_is_inf, FLOATS},
     {"o3.cast", {NULL}, o3_scalar_cast, RAW},
     {"o3.bitcast", {NULL}, o3_scalar_bitcast, RAW},
     {"o3.add", {"arith.addf", "arith.addi", "arith.addi"}, NULL, WIDENED},
@@ -49,19 +50,26 @@ static const row_t ROWS[] = {
     {"o3.div", {"arith.divf", NULL, NULL}, o3_scalar_div, WIDENED},
     {"o3.mod", {NULL}, o3_scalar_mod, WIDENED},
     {"o3.rem", {"arith.remf", NULL, NULL}, o3_scalar_rem, WIDENED},
-    {"o3.pow", {NULL}, o3_scalar_pow, RAW},
+    {"o3.pow", {NULL}, o3_scalar_pow, RAW | NUMBERS},
     {"o3.max", {"arith.maximumf", "arith.maxsi", "arith.maxui"}, NULL, WIDENED},
     {"o3.min", {"arith.minimumf", "arith.minsi", "arith.minui"}, NULL, WIDENED},
     {"o3.and", {NULL, "arith.andi", "arith.andi"}, NULL, RAW},
     {"o3.or", {NULL, "arith.ori", "arith.ori"}, NULL, RAW},
     {"o3.xor", {NULL, "arith.xori", "arith.xori"}, NULL, RAW},
-    {"o3.shift_left", {NULL}, o3_scalar_shift, RAW},
-    {"o3.shift_right", {NULL}, o3_scalar_shift, RAW},
+    {"o3.shift_left", {NULL}, o3_scalar_shift, RAW | INTEGERS},
+    {"o3.shift_right", {NULL}, o3_scalar_shift, RAW | INTEGERS},
     {"o3.equal", {NULL}, o3_scalar_equal, WIDENED},
     {"o3.less", {NULL}, o3_scalar_less, WIDENED},
     {"o3.less_equal", {NULL}, o3_scalar_less_equal, WIDENED},
     {"o3.select", {NULL}, o3_scalar_select, RAW},
 };
+
+static bool is_defined(const row_t *row, MlirType element) {
+  bool is_float = o3_number_kind(element) == O3_NUMBER_FLOAT;
+  if (row->scalar[o3_number_kind(element)]) return true;
+  return row->function && !((row->flags & FLOATS && !is_float) || (row->flags & INTEGERS && is_float) ||
+                            (row->flags & NUMBERS && o3_type_is_bool(element)));
+}
 
 static const row_t *find_row(MlirOperation op) {
   for (size_t i = 0; i < sizeof(ROWS) / sizeof(ROWS[0]); ++i) {
@@ -88,7 +96,7 @@ static MlirValue argument(const o3_body_args_t *in, int operand, int *next) {
   const elementwise_t *it = in->context;
   MlirValue value = it->scalars[operand];
   if (mlirValueIsNull(value)) value = in->args[(*next)++];
-  return it->row->width == RAW ? value : o3_scalar_widen(in->builder, value);
+  return it->row->flags & RAW ? value : o3_scalar_widen(in->builder, value);
 }
 
 static void elementwise_body(const o3_body_args_t *in) {
@@ -156,7 +164,7 @@ o3_status_t o3_lower_elementwise(o3_lw_t *lw, MlirOperation op, const MlirValue 
   const row_t *row = find_row(op);
   int count = (int)mlirOperationGetNumOperands(op);
   O3_ASSERT(row && count <= O3_SCALAR_MAX_ARGS, "rows of lower.def with this rule are in ROWS");
-  if (!row->scalar[o3_number_kind(o3_lw_old_element(op, 0))] && !row->function)
+  if (!is_defined(row, o3_lw_old_element(op, 0)))
     return o3_status_create(O3_STATUS_UNSUPPORTED, "%s: op %.*s is not defined for its element type",
                             o3_lw_who(lw, op), O3_STR_ARGS(o3_op_name(op)));
   results[0] = map(lw, op, row, count, operands);

@@ -23,9 +23,6 @@ typedef struct o3_dtype_info {
 /* The row of |dtype|, which must be an enumerator above. Static. */
 const o3_dtype_info_t *o3_dtype_info(o3_dtype_id_t dtype);
 
-/* Bytes of one element. */
-static inline size_t o3_dtype_bytes(o3_dtype_id_t dtype) { return (size_t)o3_dtype_info(dtype)->bits / 8; }
-
 /* Lookups by each column; false when no row has it, *|dtype| is then untouched. */
 bool o3_dtype_from_onnx(int32_t onnx, o3_dtype_id_t *dtype);
 bool o3_dtype_from_name(const char *name, o3_dtype_id_t *dtype);

@@ -35,11 +35,9 @@ typedef struct o3_op_spec {
   const MlirRegion *regions; /* taken */
 } o3_op_spec_t;
 
-/* A count and an array from a list of values (types, attributes). */
+/* A count and an array from a list of values, or of attributes. */
 #define O3_VALUES(...) \
   (int)(sizeof((MlirValue[]){__VA_ARGS__}) / sizeof(MlirValue)), (const MlirValue[]) { __VA_ARGS__ }
-#define O3_TYPES(...) \
-  (int)(sizeof((MlirType[]){__VA_ARGS__}) / sizeof(MlirType)), (const MlirType[]) { __VA_ARGS__ }
 #define O3_ATTRS(...) \
   (int)(sizeof((o3_attr_t[]){__VA_ARGS__}) / sizeof(o3_attr_t)), (const o3_attr_t[]) { __VA_ARGS__ }
 #define O3_NO_VALUES 0, NULL

@@ -16,13 +16,6 @@ static void rows_are_found_by_each_column(void **state) {
   }
 }
 
-static void sizes_are_in_bytes(void **state) {
-  (void)state;
-  assert_int_equal(o3_dtype_bytes(O3_DTYPE_BOOL), 1);
-  assert_int_equal(o3_dtype_bytes(O3_DTYPE_BF16), 2);
-  assert_int_equal(o3_dtype_bytes(O3_DTYPE_F64), 8);
-}
-
 static void unknown_types_are_refused(void **state) {
   (void)state;
   o3_dtype_id_t found = O3_DTYPE_F32;
@@ -60,7 +53,6 @@ static void public_numbers_agree(void **state) {
 int main(void) {
   const struct CMUnitTest dtype_tests[] = {
       cmocka_unit_test(rows_are_found_by_each_column),
-      cmocka_unit_test(sizes_are_in_bytes),
       cmocka_unit_test(unknown_types_are_refused),
       cmocka_unit_test(public_numbers_agree),
   };

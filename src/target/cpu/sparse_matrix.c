@@ -17,7 +17,7 @@
 #include "target/cpu/panel_text.h"
 #include "target/cpu/sparse_rows.h"
 
-enum { MAX_SIDES = 4, MAX_SIZES = 5, ROW = 0, COLUMN = 1, CHANNEL = 1, IN_PANEL = 2 };
+enum { MAX_SIDES = 4, MAX_SIZES = 5, ROW = 0, COLUMN = 1, IN_PANEL = 2 };
 
 typedef struct emitter {
   o3_pass_env_t *env;

@@ -224,7 +224,7 @@ void o3_kt_tensor_store(o3_kernel_text_t *t, const char *map, int shared, int ra
 
 /* ---- Warpgroup products ---- */
 
-enum { PANEL_COLUMNS = 64, SWIZZLE_GROUP_BYTES = 1024, K_BYTES = 32 };
+enum { SWIZZLE_GROUP_BYTES = 1024, K_BYTES = 32 };
 
 int o3_kt_member(o3_kernel_text_t *t, int count, int sums, int index) {
   return o3_kt_value(t, "llvm.extractvalue %%v%d[%d] : !sums%d", sums, index, count);

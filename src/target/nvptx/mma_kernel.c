@@ -3,10 +3,11 @@
 
 #include <stdio.h>
 
+#include "schedule/gpu.h"
 #include "target/nvptx/mma_copy.h"
 #include "target/nvptx/product_text.h"
 
-enum { WARP = 32, MAX_SUMS = 256, MAX_COPIES = 2048, ASYNC_CARDS = 80 };
+enum { WARP = O3_GPU_WARP, MAX_SUMS = 256, MAX_COPIES = 2048, ASYNC_CARDS = 80 };
 enum { A, B };
 
 typedef struct writer {

@@ -7,7 +7,7 @@
 
 #include "schedule/gpu.h"
 
-enum { WARP = 32, REGISTERS = 64 << 10, LINE = 128, MAX_BLOCKS = 8, BANKS_BYTES = 128 };
+enum { WARP = O3_GPU_WARP, REGISTERS = 64 << 10, LINE = 128, MAX_BLOCKS = 8, BANKS_BYTES = 128 };
 
 typedef struct shape {
   int warps[2], pieces[2], slices;

@@ -3,8 +3,10 @@
  * without an output. */
 #include "target/nvptx/window_tile.h"
 
+#include "schedule/gpu.h"
+
 /* A vector from the second-level cache takes as long as SHARE from the first. */
-enum { WARP = 32, MOST_LANES = 16, LINE_LANES = 8, SHARE = 4 };
+enum { WARP = O3_GPU_WARP, MOST_LANES = 16, LINE_LANES = 8, SHARE = 4 };
 
 static int64_t up(int64_t count, int64_t by) { return (count + by - 1) / by; }
 

@@ -31,8 +31,16 @@ static int64_t count_tiles(const o3_gemm_writer_t *w) {
   return o3_gemm_tiles(w->g, &cut);
 }
 
+/* The same as a value. */
+static int all_tiles(o3_gemm_writer_t *w) {
+  if (!w->g->batches_at_run_time) return o3_kt_i32(w->t, count_tiles(w));
+  return o3_kt_op_const(w->t, "muli", o3_gemm_told(w->t, w->g), count_tiles(w));
+}
+
 /* Tiles that are worked on at a time. */
-static int tiles_at_once(const o3_gemm_writer_t *w) { return w->kernel->grid[0] / w->s->split; }
+static int tiles_at_once(const o3_gemm_writer_t *w) {
+  return w->g->batches_at_run_time ? w->kernel->rows.blocks : w->kernel->grid[0] / w->s->split;
+}
 
 /* Of the block's tiles each |every|th from |first|. */
 static int open_tiles(o3_gemm_writer_t *w, int first, int every, o3_kt_carried_t turn[2]) {
@@ -42,7 +50,7 @@ static int open_tiles(o3_gemm_writer_t *w, int first, int every, o3_kt_carried_t
     o3_gemm_stream_tiles(w, range);
     return o3_kt_for(t, range[0], range[1], o3_kt_i32(t, 1), 2, turn);
   }
-  int tiles = o3_kt_i32(t, count_tiles(w)), step = o3_kt_i32(t, (int64_t)tiles_at_once(w) * every);
+  int tiles = all_tiles(w), step = o3_kt_i32(t, (int64_t)tiles_at_once(w) * every);
   return o3_kt_for(t, first, tiles, step, 2, turn);
 }
 
@@ -122,16 +130,17 @@ static void load_matrix_b(o3_gemm_writer_t *w, const o3_gemm_place_t *at, const 
                       (int[]){k, at->column, batch[1], batch[0]});
 }
 
-/* x, y and image of the window of |row|: where its first tap is. */
-static void window_place(o3_gemm_writer_t *w, int row, int place[3]) {
+/* x, y and image of the window of the tile's first row: where its first tap is. */
+static void window_place(o3_gemm_writer_t *w, const o3_gemm_place_t *at, int place[3]) {
   o3_kernel_text_t *t = w->t;
   const o3_gemm_window_t *window = w->g->window;
-  int rest = row;
+  int rest = at->row;
   for (int i = 0; i < 2; ++i) {
-    int at = o3_kt_split(t, &rest, window->outputs[i]);
-    place[i] = o3_kt_op_const(t, "subi", o3_kt_op_const(t, "muli", at, window->steps[i]), window->lows[i]);
+    int output = o3_kt_split(t, &rest, window->outputs[i]);
+    place[i] =
+        o3_kt_op_const(t, "subi", o3_kt_op_const(t, "muli", output, window->steps[i]), window->lows[i]);
   }
-  place[2] = rest;
+  place[2] = w->g->batches_at_run_time ? o3_kt_op(t, "addi", rest, at->batch[0]) : rest;
 }
 
 /* Steps walk the channels of a tap, then the taps along x, then along y. Those behind the last, which blocks
@@ -233,7 +242,7 @@ static void producer(o3_gemm_writer_t *w) {
   o3_gemm_segment_t segment = segment_of(w, tile);
   int first = segment.first;
   o3_gemm_place_t at = tile_place(w, tile);
-  if (w->g->window) window_place(w, at.row, place);
+  if (w->g->window) window_place(w, &at, place);
   for (int i = 0; i < 2; ++i) inner[i] = (o3_kt_carried_t){.init = turn[i].value, .type = "i32"};
   int one = o3_kt_i32(t, 1);
   int k = o3_kt_for(t, zero, segment.count, one, 2, inner), stage = inner[0].value, parity = inner[1].value;
@@ -290,7 +299,8 @@ static void wait_for_turn(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, int 
 
 static void end_turn(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, int tile) {
   o3_kernel_text_t *t = w->t;
-  o3_kt_if(t, o3_kt_cmp_const(t, "slt", tile, count_tiles(w) - tiles_at_once(w)));
+  int behind = o3_kt_op_const(t, "addi", tile, tiles_at_once(w));
+  o3_kt_if(t, o3_kt_cmp(t, "slt", behind, all_tiles(w)));
   int other = o3_kt_op(t, "subi", o3_kt_i32(t, FIRST_TURN + 1), c->number);
   o3_kt_barrier_arrive(t, other, 2 * O3_GEMM_WARPGROUP);
   o3_kt_end(t);
@@ -531,7 +541,10 @@ static void set_launch(const o3_gemm_writer_t *w, int multiprocessors, o3_gpu_ke
   int64_t tiles = count_tiles(w);
   int64_t places = (int64_t)multiprocessors * w->s->blocks;
   if (w->s->streams) places = tiles = w->s->streams;
-  kernel->grid[0] = (int)(w->s->split > 1 ? tiles * w->s->split : tiles < places ? tiles : places);
+  bool own = w->s->split > 1 || w->g->batches_at_run_time;
+  kernel->grid[0] = (int)(own ? tiles * w->s->split : tiles < places ? tiles : places);
+  if (w->g->batches_at_run_time)
+    kernel->rows = (o3_gpu_rows_t){.tile = 1, .most = o3_gemm_most_batches(w->g), .blocks = (int)places};
   kernel->grid[1] = kernel->grid[2] = 1;
   kernel->block = O3_GEMM_WARPGROUP * (1 + w->s->consumers);
   kernel->cluster = w->s->split;

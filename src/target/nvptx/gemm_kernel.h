@@ -45,6 +45,7 @@ typedef struct o3_gemm {
   int64_t batch[2], m, n, k;         /* outer and inner batch */
   bool rows_at_run_time;             /* the kernel is told: m is O3_GEMM_USUAL_ROWS, without batches */
   bool one_of_batches;               /* kernels for others run at the same time */
+  bool batches_at_run_time;          /* of warpgroups without |split|, that are told batch[0], which is 1 */
   o3_gpu_element_t element, out;     /* of A and B; of D */
   bool b_is_constant;                /* no kernel writes B: it is loaded before earlier ones end */
   bool b_by_rows;                    /* B is [k, n], else [n, k] */

@@ -102,6 +102,15 @@ void o3_gemm_add_arguments(const o3_gemm_t *g, const o3_gemm_schedule_t *s, o3_g
     o3_gpu_kernel_add_pointer(kernel, out);
   }
   if (s->streams) o3_gpu_kernel_add_scratch(kernel, o3_gemm_stream_bytes(s));
+  if (g->batches_at_run_time) o3_gpu_kernel_add_rows(kernel, out, g->d_batch[0]);
+}
+
+/* Numbers of tiles and places of elements have 32 bits. */
+int64_t o3_gemm_most_batches(const o3_gemm_t *g) {
+  int64_t largest = g->d_batch[0];
+  for (int i = 0; i < g->num_extras; ++i)
+    if (g->extras[i].strides[O3_GEMM_OUTER] > largest) largest = g->extras[i].strides[O3_GEMM_OUTER];
+  return INT32_MAX / largest - 1;
 }
 
 /* ---- What is refused ---- */

@@ -13,6 +13,7 @@
 #include "target/nvptx/gemm_kernel.h"
 #include "target/nvptx/gemv_kernel.h"
 #include "target/nvptx/mma_kernel.h"
+#include "target/nvptx/open_batch.h"
 #include "target/nvptx/window_site.h"
 #include "target/ref/lowering.h"
 
@@ -231,7 +232,7 @@ static const char *read_operands(reader_t *r) {
   for (int i = OUTER; i <= INNER; ++i) g->batch[i] = size_of(r, i);
   g->m = size_of(r, ROWS), g->n = size_of(r, COLUMNS), g->k = size_of(r, DEPTH);
   g->rows_at_run_time = g->m < 0;
-  g->one_of_batches = r->site->one_of_batches;
+  g->one_of_batches = r->site->batch != NULL;
   if (g->rows_at_run_time) g->m = O3_GEMM_USUAL_ROWS;
   const char *why = read_types(r);
   if (why) return why;
@@ -684,6 +685,24 @@ static o3_status_t check_schedule(const char *refused) {
   return refused ? o3_status_create(O3_STATUS_INVALID_MODEL, "o3.schedule of a product: %s", refused) : NULL;
 }
 
+static int64_t unit_of(const reader_t *r, int argument) {
+  return argument < 0 ? 0 : o3_open_batch_unit(r->site->batch, r->site->arguments[argument]);
+}
+
+/* A kernel of one batch that is to run for all may be told how many there are: its blocks then go on from one
+ * to the next. */
+static void tell_batches(reader_t *r, const o3_gemm_schedule_t *schedule) {
+  if (!r->site->batch || schedule->split > 1 || r->gemm.batch[0] > 1) return;
+  o3_gemm_t told = r->gemm;
+  told.batches_at_run_time = true;
+  told.a_batch[0] = unit_of(r, o3_kernel_site_argument(r->site, factor_a(r)));
+  told.b_batch[0] = unit_of(r, o3_kernel_site_argument(r->site, r->b->value));
+  told.d_batch[0] = unit_of(r, o3_kernel_site_argument(r->site, output_of(r)));
+  for (int i = 0; i < told.num_extras; ++i)
+    told.extras[i].strides[O3_GEMM_OUTER] = unit_of(r, r->extra_arguments[i]);
+  if (told.d_batch[0] && !o3_gemm_refuse(&told)) r->gemm = told;
+}
+
 static o3_status_t build_gemm(reader_t *r, o3_gpu_kernel_t *kernel, const char **why_not) {
   o3_gemm_schedule_t schedule = choose_schedule(r);
   if (!schedule.columns) {
@@ -691,6 +710,7 @@ static o3_status_t build_gemm(reader_t *r, o3_gpu_kernel_t *kernel, const char *
     return NULL;
   }
   O3_TRY(check_schedule(o3_gemm_refuse_schedule(&r->gemm, &schedule, r->site->shared_bytes)));
+  tell_batches(r, &schedule);
   O3_TRY(o3_gemm_build(&r->gemm, &schedule, r->site->multiprocessors, kernel));
   O3_GPU_KERNEL_NOTE(kernel, {"consumers", schedule.consumers}, {"products", schedule.products},
                      {"columns", schedule.columns}, {"stages", schedule.stages}, {"split", schedule.split},

@@ -162,6 +162,7 @@ static o3_status_t grid_of_rows(o3_builder_t *b, const too_large_t *label, const
   O3_TRY(o3_build_if(b, &branch, NULL));
   MlirValue tiles = o3_build2(b, "arith.ceildivui", rows, o3_build_index(b, kernel->rows.tile));
   *grid = o3_build2(b, "arith.muli", tiles, o3_build_index(b, kernel->grid[0]));
+  if (kernel->rows.blocks) *grid = o3_build2(b, "arith.minui", *grid, o3_build_index(b, kernel->rows.blocks));
   return NULL;
 }
 
@@ -205,7 +206,7 @@ static o3_status_t launch_family(const o3_inlined_t *at, const o3_gpu_kernel_t *
     launch.grid[i] = o3_build_index(&b, kernel->grid[i]);
     launch.block[i] = o3_build_index(&b, i ? 1 : kernel->block);
   }
-  if (unit) launch.grid[0] = o3_build2(&b, "arith.muli", launch.grid[0], batches);
+  if (unit && !kernel->rows.tile) launch.grid[0] = o3_build2(&b, "arith.muli", launch.grid[0], batches);
   if (kernel->rows.tile)
     O3_TRY(grid_of_rows(&b, &(too_large_t){at->module, label}, kernel, arguments[kernel->num_arguments - 1],
                         &launch.grid[0]));
@@ -269,7 +270,7 @@ static o3_status_t note_refused(o3_status_t status, const char *label, const cha
 
 static o3_status_t add_kernel(const o3_inlined_t *at, const o3_gpu_kernel_t *kernel,
                               const o3_batch_units_t *units, int64_t unit, const char *label) {
-  O3_TRY(add_code(at->module, kernel, units));
+  O3_TRY(add_code(at->module, kernel, kernel->rows.tile ? NULL : units));
   note_architecture(at->module, kernel);
   return launch_family(at, kernel, unit, label);
 }
@@ -305,7 +306,7 @@ static o3_status_t try_batch(const o3_inlined_t *at, const o3_kernel_site_t *who
   *taken = false;
   if (!o3_open_batch_begin(&batch, site.arena, site.num_ops, site.ops)) return NULL;
   site.gpu = &share;
-  site.one_of_batches = true;
+  site.batch = &batch;
   MlirValue result = site.arguments[site.num_arguments - 1];
   int64_t unit = o3_open_batch_unit(&batch, result);
   o3_status_t status = o3_fast_kernel_make(&site, &kernel);

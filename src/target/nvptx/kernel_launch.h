@@ -63,10 +63,12 @@ typedef struct o3_gpu_argument {
   int64_t bytes; /* of scratch */
 } o3_gpu_argument_t;
 
-/* Of a kernel whose rows are known only at run time: its last argument is O3_GPU_ARG_ROWS. */
+/* Of a kernel whose rows, or batches, are known only at run time: its last argument is O3_GPU_ARG_ROWS. */
 typedef struct o3_gpu_rows {
   int tile;     /* grid[0] is the blocks for so many rows; 0: rows are known */
   int64_t most; /* with more a run fails */
+  int blocks;   /* there are no more than these, which take what there is in turns; 0: there may be any number
+                 */
 } o3_gpu_rows_t;
 
 /* What was chosen for a kernel: "stages", 4. */

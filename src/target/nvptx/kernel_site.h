@@ -15,12 +15,12 @@ typedef struct o3_kernel_site {
   int multiprocessors, shared_bytes; /* of the whole card; the most that a block can have */
   bool rounds_to_tf32;               /* products of f32 may take 10 bits of each factor behind the point */
   bool rounds_to_half;               /* the model is computed in half precision, whatever its results' type */
-  bool one_of_batches;               /* the kernel is for one of several that run at a time */
   MlirStringRef kind;                /* o3.kernel_kind, which the fuse stage gave it */
   int num_ops;
   const MlirOperation *ops;
   int num_arguments;
   const MlirValue *arguments;
+  const struct o3_open_batch *batch; /* whose types the ops have (open_batch.h); NULL: their own */
   uint64_t
       constants; /* bit i: nothing writes argument i, so it may be read before earlier kernels have ended */
 } o3_kernel_site_t;

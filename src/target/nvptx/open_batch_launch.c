@@ -55,7 +55,7 @@ o3_status_t o3_batch_launch_prepare(const o3_kernel_site_t *site, const o3_open_
     if (units->bytes[i] && argument->kind == O3_GPU_ARG_TENSOR_MAP)
       *why_not = add_batches(&argument->map, units->bytes[i]);
   }
-  return *why_not ? NULL : rename_kernel(kernel, units);
+  return *why_not || kernel->rows.tile ? NULL : rename_kernel(kernel, units);
 }
 
 /* ---- Code ---- */

@@ -14,8 +14,8 @@ typedef struct o3_batch_units {
 } o3_batch_units_t;
 
 /* Renames the kernel of |site|, whose types are those of one batch, and gives its tensor maps a dimension for
- * batches, whose size the launch tells. |why_not|: a static text when it cannot run for all batches, else
- * NULL. */
+ * batches, whose size the launch tells. A kernel that is told its batches (o3_gpu_rows_t) keeps its name and
+ * code. |why_not|: a static text when it cannot run for all batches, else NULL. */
 o3_status_t o3_batch_launch_prepare(const o3_kernel_site_t *site, const o3_open_batch_t *batch,
                                     o3_gpu_kernel_t *kernel, o3_batch_units_t *units, const char **why_not)
     O3_MUST_USE;

@@ -6,7 +6,7 @@ const char *o3_gemm_type(o3_gpu_element_t element) { return o3_gpu_element_info(
 
 /* ---- Tiles ---- */
 
-int o3_gemm_rows(o3_kernel_text_t *t, const o3_gemm_t *g) {
+int o3_gemm_told(o3_kernel_text_t *t, const o3_gemm_t *g) {
   return o3_kt_value(t, "llvm.bitcast %%arg%d : i32 to i32", 3 + g->num_extras);
 }
 
@@ -31,7 +31,7 @@ static o3_gemm_place_t place_in_batch(o3_kernel_text_t *t, const o3_gemm_t *g, c
 
 static o3_gemm_place_t place_of_rows(o3_kernel_text_t *t, const o3_gemm_t *g, const o3_gemm_tiling_t *tiling,
                                      int tile) {
-  int rows = o3_gemm_rows(t, g), zero = o3_kt_i32(t, 0);
+  int rows = o3_gemm_told(t, g), zero = o3_kt_i32(t, 0);
   int tiles = o3_kt_op_const(t, "divui", o3_kt_op_const(t, "addi", rows, tiling->rows - 1), tiling->rows);
   o3_gemm_place_t place = place_in_batch(t, g, tiling, tiles, tile);
   place.batch[0] = place.batch[1] = zero;

@@ -17,8 +17,9 @@ typedef struct o3_gemm_tiling {
   int rows, columns, group_rows;
 } o3_gemm_tiling_t;
 
-/* The kernel's argument, behind the pointers to A, B, extras and D, that tells its rows: a value. */
-int o3_gemm_rows(o3_kernel_text_t *t, const o3_gemm_t *gemm);
+/* The kernel's argument, behind the pointers to A, B, extras and D, that tells its rows or batches: a value.
+ */
+int o3_gemm_told(o3_kernel_text_t *t, const o3_gemm_t *gemm);
 
 /* Tiles of the whole result, batches included; of |tiling->rows| rows when these are known at run time. */
 int64_t o3_gemm_tiles(const o3_gemm_t *gemm, const o3_gemm_tiling_t *tiling);

@@ -3,17 +3,20 @@
 
 #include "analysis/infer.h"
 
+static o3_status_t check_float(const o3_infer_t *in, const o3_fact_t *fact) {
+  if (o3_type_is_float(fact->element)) return NULL;
+  char *text = o3_type_text(fact->element);
+  o3_status_t status = o3_infer_error(in, "elements of type %s, a floating-point type expected", text);
+  free(text);
+  return status;
+}
+
 static o3_status_t like_x(o3_infer_t *in) {
   const o3_fact_t *x = in->operands[0];
   int64_t axis = o3_infer_int(in, "axis", 0);
   if (axis < 0 || axis >= x->shape.rank)
     return o3_infer_error(in, "axis %lld is out of range for rank %d", (long long)axis, x->shape.rank);
-  if (!o3_type_is_float(x->element)) {
-    char *text = o3_type_text(x->element);
-    o3_status_t status = o3_infer_error(in, "elements of type %s, a floating-point type expected", text);
-    free(text);
-    return status;
-  }
+  O3_TRY(check_float(in, x));
   in->num_results = 1;
   in->results[0] = (o3_fact_t){.element = x->element, .shape = x->shape};
   return NULL;
@@ -28,6 +31,7 @@ o3_status_t o3_infer_layer_norm(o3_infer_t *in) {
   for (int i = 1; i < in->num_operands; ++i) {
     const o3_shape_t *parameter = &in->operands[i]->shape;
     o3_shape_t shape;
+    O3_TRY(check_float(in, in->operands[i]));
     O3_TRY(o3_infer_broadcast(in->symbols, in->who, x, parameter, &shape));
     bool same = shape.rank == x->rank;
     for (int d = 0; same && d < shape.rank; ++d) {

@@ -7,6 +7,7 @@
 // RUN: not o3-opt --normalize %t/axis.mlir 2>&1 | FileCheck %t/axis.mlir
 // RUN: not o3-opt --normalize %t/gelu.mlir 2>&1 | FileCheck %t/gelu.mlir
 // RUN: not o3-opt --normalize %t/tile.mlir 2>&1 | FileCheck %t/tile.mlir
+// RUN: not o3-opt --normalize %t/norm.mlir 2>&1 | FileCheck %t/norm.mlir
 // RUN: not o3-opt --normalize %t/pad.mlir 2>&1 | FileCheck %t/pad.mlir
 //--- float8.mlir
 // CHECK: node 'a' (Cast): element type 24 (float8e8m0) is not supported
@@ -84,5 +85,16 @@ module attributes {o3.stage = "import", o3.model = "pad", o3.opset = {ai.onnx = 
     %n = "o3.initializer"() {name = "n", value = dense<4611686018427387904> : tensor<2xi64>} : () -> !o3.value
     %t = "o3.node"(%x, %n) {attrs = {}, domain = "", name = "t", op = "Pad", opset = 18 : i64, outputs = ["t"]} : (!o3.value, !o3.value) -> !o3.value loc("t")
     return %t : !o3.value
+  }
+}
+//--- norm.mlir
+// CHECK: node 'a' (RMSNormalization): elements of type i32, a floating-point type expected
+module attributes {o3.stage = "import", o3.model = "norm", o3.opset = {ai.onnx = 23 : i64}} {
+  func.func @main(
+      %x: !o3.value {o3.dims = ["N", ""], o3.name = "x", o3.type = tensor<?x8xf32>},
+      %s: !o3.value {o3.dims = [""], o3.name = "s", o3.type = tensor<8xi32>})
+      -> (!o3.value {o3.dims = ["", ""], o3.name = "a", o3.type = tensor<?x?xf32>}) {
+    %a = "o3.node"(%x, %s) {attrs = {}, domain = "", name = "a", op = "RMSNormalization", opset = 23 : i64, outputs = ["a"]} : (!o3.value, !o3.value) -> !o3.value loc("a")
+    return %a : !o3.value
   }
 }

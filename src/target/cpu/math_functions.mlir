@@ -87,6 +87,45 @@ module {
     return %result : f32
   }
 
+  // The same for a result that is added to a number beside which 2^-125 is nothing: below that it is about 2^-125. One
+  // scaling, by half the power of two, which is no infinity yet, of twice the polynomial.
+  func.func private @o3k_math_exp_added(%x: f32) -> f32 attributes {passthrough = ["alwaysinline"]} {
+    %high = arith.constant 8.9e1 : f32
+    %low = arith.constant -8.66e1 : f32
+    %log2e = arith.constant 1.44269504 : f32
+    %magic = arith.constant 12582912.0 : f32
+    %ln2_high = arith.constant -0.693359375 : f32
+    %ln2_low = arith.constant 2.12194440e-4 : f32
+    %two = arith.constant 2.0 : f32
+    %p6 = arith.constant 2.762907883e-03 : f32
+    %p5 = arith.constant 1.673749089e-02 : f32
+    %p4 = arith.constant 8.333677799e-02 : f32
+    %p3 = arith.constant 3.333304226e-01 : f32
+    %p2 = arith.constant 9.999998808e-01 : f32
+    %bias = arith.constant 0x3F000000 : i32
+    %shift = arith.constant 23 : i32
+    %above = arith.cmpf ogt, %x, %high : f32
+    %x1 = arith.select %above, %high, %x : f32
+    %below = arith.cmpf olt, %x1, %low : f32
+    %a = arith.select %below, %low, %x1 : f32
+    %t = math.fma %a, %log2e, %magic : f32
+    %nf = arith.subf %t, %magic : f32
+    %bits = arith.bitcast %t : f32 to i32
+    %n = arith.shli %bits, %shift : i32
+    %sb = arith.addi %n, %bias : i32
+    %s = arith.bitcast %sb : i32 to f32
+    %r0 = math.fma %nf, %ln2_high, %a : f32
+    %r = math.fma %nf, %ln2_low, %r0 : f32
+    %q5 = math.fma %p6, %r, %p5 : f32
+    %q4 = math.fma %q5, %r, %p4 : f32
+    %q3 = math.fma %q4, %r, %p3 : f32
+    %q2 = math.fma %q3, %r, %p2 : f32
+    %q1 = math.fma %q2, %r, %two : f32
+    %y = math.fma %q1, %r, %two : f32
+    %result = arith.mulf %y, %s : f32
+    return %result : f32
+  }
+
   // x = 2^e * m with m in [2/3, 4/3), then a polynomial in m - 1. At most 1 ULP. Denormals are scaled first.
   func.func private @o3k_math_log(%x: f32) -> f32 attributes {passthrough = ["alwaysinline"]} {
     %zero = arith.constant 0.0 : f32

@@ -20,6 +20,26 @@ module {
     %y = math.exp %x : vector<16xf32>
     return %y : vector<16xf32>
   }
+  // Only added to a number: results too small to change it need not be right.
+  // CHECK-LABEL: func.func @added
+  // CHECK: call @o3k_math_exp_added(
+  // CHECK: call @o3k_math_exp_added_x16(
+  // CHECK: call @o3k_math_exp(
+  // CHECK: call @o3k_math_exp(
+  func.func @added(%x: f32, %v: vector<16xf32>) -> (f32, vector<16xf32>, f32, f32, f32) {
+    %one = arith.constant 1.0 : f32
+    %ones = arith.constant dense<1.0> : vector<16xf32>
+    %tiny = arith.constant 1.0e-33 : f32
+    %a = math.exp %x : f32
+    %b = arith.addf %one, %a : f32
+    %c = math.exp %v : vector<16xf32>
+    %d = arith.addf %c, %ones : vector<16xf32>
+    %e = math.exp %x : f32
+    %f = arith.addf %e, %tiny : f32
+    %g = math.exp %x : f32
+    %h = arith.addf %g, %one : f32
+    return %b, %d, %f, %g, %h : f32, vector<16xf32>, f32, f32, f32
+  }
   // CHECK: func.func private @o3k_math_exp(%{{.*}}: f32) -> f32
   // CHECK: func.func private @o3k_math_erf
 }

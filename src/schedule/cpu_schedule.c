@@ -256,16 +256,16 @@ o3_schedule_tiles_t o3_schedule_tiles(const o3_machine_t *machine, const o3_sche
 
 /* ---- Chains ---- */
 
-/* A core computes no slower from the next level of caches than from its own, until its share of the image is
- * several times as large as that. Each part computes the rows that its first window shares with the part
- * before it. */
+/* A core computes no slower from the next level of caches than from its own while its share of the image is
+ * no larger than that; then a chain is as fast, and leaves the next level to others. Each part computes the
+ * rows that its first window shares with the part before it. */
 const char *o3_schedule_chain(const o3_machine_t *machine, const o3_schedule_chain_t *c, int64_t *rows,
                               int64_t *parts) {
-  enum { CACHES = 2, LEAST_ROWS = 8 };
+  enum { LEAST_ROWS = 8 };
   int64_t shared = c->taps - c->stride, fit = machine->l2_bytes / 2 / c->row_bytes;
   int64_t part = divide_up(c->rows, machine->cores);
   *parts = divide_up(c->rows, part);
-  if (c->image_bytes / machine->cores <= CACHES * machine->l2_bytes)
+  if (c->image_bytes / machine->cores <= machine->l2_bytes)
     return "its input comes from a cache as fast as it is used";
   if (part < LEAST_ROWS * shared) return "cores would compute too many rows twice";
   *rows = (fit - shared) / c->stride;

@@ -1,6 +1,7 @@
 #include "target/cpu/cpu_ir.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/check.h"
@@ -353,12 +354,21 @@ static bool has_limit(MlirOperation op) {
   return false;
 }
 
+/* Of a reduction the sign of a zero is open (o3_loops_relax). */
+static bool has_open_zero(MlirOperation op) {
+  char *flags = o3_attr_text(o3_op_attr(op, "fastmath"));
+  bool is_open = flags && strstr(flags, "nsz");
+  free(flags);
+  return is_open;
+}
+
 static o3_status_t use_intrinsic(MlirOperation op, void *context) {
   const bool *any_zero = context;
   for (size_t i = 0; i < sizeof(EXTREMES) / sizeof(EXTREMES[0]); ++i) {
     if (!o3_op_is(op, EXTREMES[i].op)) continue;
     o3_builder_t b = o3_builder_before(op);
-    const char *flags = *any_zero && has_limit(op) ? "#llvm.fastmath<nsz>" : "#llvm.fastmath<none>";
+    bool is_open = *any_zero && (has_limit(op) || has_open_zero(op));
+    const char *flags = is_open ? "#llvm.fastmath<nsz>" : "#llvm.fastmath<none>";
     MlirValue result =
         o3_build1_attrs(&b, EXTREMES[i].intrinsic, mlirValueGetType(mlirOperationGetResult(op, 0)),
                         O3_VALUES(mlirOperationGetOperand(op, 0), mlirOperationGetOperand(op, 1)),

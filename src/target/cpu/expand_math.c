@@ -28,6 +28,7 @@ static const struct {
 
 typedef struct expander {
   MlirModule module;
+  MlirAttribute in_turn; /* of loops whose vectors are computed two at a time */
   bool used;
 } expander_t;
 
@@ -106,6 +107,13 @@ static const char *exponential_of(MlirOperation exp) {
 
 /* ---- All ---- */
 
+/* Each op of a polynomial waits for the one before it, and the processor sees too few of the following
+ * vectors: those of two turns of the loop are computed side by side. */
+static void take_in_turn(const expander_t *self, MlirOperation op) {
+  MlirOperation loop = mlirOperationGetParentOperation(op);
+  if (o3_op_is(loop, "scf.for")) o3_op_attr_set(loop, "loop_annotation", self->in_turn);
+}
+
 static o3_status_t replace_math(MlirOperation op, void *context) {
   expander_t *self = context;
   for (size_t i = 0; i < sizeof(FUNCTIONS) / sizeof(FUNCTIONS[0]); ++i) {
@@ -118,6 +126,7 @@ static o3_status_t replace_math(MlirOperation op, void *context) {
     char name[64];
     const char *function = o3_op_is(op, "math.exp") ? exponential_of(op) : FUNCTIONS[i].function;
     snprintf(name, sizeof(name), "%s", function);
+    if (!is_vector) take_in_turn(self, op);
     if (is_vector) {
       int64_t lanes = mlirShapedTypeGetDimSize(type, 0);
       snprintf(name, sizeof(name), "%s_x%d", function, (int)lanes);
@@ -138,6 +147,8 @@ o3_status_t o3_cpu_expand_math(o3_pass_env_t *env, MlirModule module) {
   expander_t self = {.module = module};
   o3_cpu_load_dialects(env->context);
   O3_TRY(o3_ir_run_pipeline(module, "builtin.module(math-extend-to-supported-types,canonicalize)"));
+  static const char IN_TURN[] = "#llvm.loop_annotation<interleave = <count = 2 : i32>>";
+  self.in_turn = o3_attr_parse(env->context, IN_TURN);
   O3_TRY(o3_walk(mlirModuleGetOperation(module), replace_math, &self));
   return self.used ? add_functions(module) : NULL;
 }

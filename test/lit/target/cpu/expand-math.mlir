@@ -1,4 +1,6 @@
 // RUN: o3-opt --cpu-expand-math %s | FileCheck %s
+// CHECK: #[[COUNT:.*]] = #llvm.loop_interleave<count = 2 : i32>
+// CHECK: #[[TURNS:.*]] = #llvm.loop_annotation<interleave = #[[COUNT]]>
 module {
   // CHECK-LABEL: func.func @main
   func.func @main(%x: f32, %y: f64, %h: f16) -> (f32, f64, f16, f32) {
@@ -39,6 +41,21 @@ module {
     %g = math.exp %x : f32
     %h = arith.addf %g, %one : f32
     return %b, %d, %f, %g, %h : f32, vector<16xf32>, f32, f32, f32
+  }
+  // Two turns of a loop are computed side by side.
+  // CHECK-LABEL: func.func @loop
+  // CHECK: call @o3k_math_erf
+  // CHECK: } {loop_annotation = #[[TURNS]]}
+  func.func @loop(%x: memref<64xf32>) {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c64 = arith.constant 64 : index
+    scf.for %i = %c0 to %c64 step %c1 {
+      %a = memref.load %x[%i] : memref<64xf32>
+      %b = math.erf %a : f32
+      memref.store %b, %x[%i] : memref<64xf32>
+    }
+    return
   }
   // CHECK: func.func private @o3k_math_exp(%{{.*}}: f32) -> f32
   // CHECK: func.func private @o3k_math_erf

@@ -19,6 +19,13 @@ module {
     %b = math.asinh %a : f32
     return %b : f32
   }
+  // The sign of a zero that is open stays so.
+  // CHECK-LABEL: llvm.func @open
+  // CHECK: llvm.intr.maximum({{.*}}) {fastmathFlags = #llvm.fastmath<nsz>}
+  func.func @open(%x: f32, %y: f32) -> f32 {
+    %a = arith.maximumf %x, %y fastmath<reassoc,nsz,contract> : f32
+    return %a : f32
+  }
   // Booleans are bytes in memory.
   // CHECK-LABEL: llvm.func @h
   // CHECK: llvm.load %{{.*}} : !llvm.ptr -> i8

@@ -47,7 +47,7 @@ static bool has_known_sizes(MlirType type) {
   return true;
 }
 
-/* Splits the last dimension of its operand in two. */
+/* Splits the last dimension of its operand in two: two numbers of batches may be unknown and differ. */
 static bool splits_heads(MlirOperation reshape) {
   MlirType from = mlirValueGetType(mlirOperationGetOperand(reshape, 0));
   MlirType to = mlirValueGetType(mlirOperationGetResult(reshape, 0));
@@ -55,7 +55,7 @@ static bool splits_heads(MlirOperation reshape) {
   bool same =
       has_known_sizes(from) && has_known_sizes(to) && o3_type_rank(to) == rank + 1 && rank >= 2 && rank <= 3;
   for (int i = 0; same && i < rank - 1; ++i) same = o3_type_dim(from, i) == o3_type_dim(to, i);
-  return same;
+  return same && o3_type_dim(from, rank - 1) == o3_type_dim(to, rank - 1) * o3_type_dim(to, rank);
 }
 
 static bool read_source(MlirValue value, source_t *s) {

@@ -1,7 +1,9 @@
 // RUN: o3c --model %s --target hopper --precision fp16 -O2 --emit rewrite -o - 2>/dev/null | FileCheck %s
 // RUN: o3c --model %s --target ampere --precision fp16 -O2 --emit loops -o - 2>/dev/null | FileCheck %s --check-prefix=KERNELS
+// RUN: sed 's/dense<.0, 7, 2, 64.>/dense<[-1, 7, 3, 64]>/' %s > %t.mlir
+// RUN: o3c --model %t.mlir --target hopper --precision fp16 -O2 --emit rewrite -o - 2>/dev/null | FileCheck %s --check-prefix=OTHER
 // Queries, keys and values are parts of one product where the batch is known only at run time, too, and attention reads its
-// part of each batch.
+// part of each batch. Heads of another batch than the product's are no parts of it.
 //
 // CHECK-LABEL: func.func @main
 // CHECK: "o3.matmul"({{.*}} (tensor<?x7x32xf16>, tensor<32x384xf16>) -> tensor<?x7x384xf16>
@@ -11,6 +13,9 @@
 // KERNELS: family = "mma"
 // KERNELS: family = "attention_mma"
 // KERNELS-NOT: family = "mma"
+// OTHER-LABEL: func.func @main
+// OTHER-COUNT-3: tensor<32x128xf16>) -> tensor<?x7x128xf16>
+// OTHER-NOT: o3.slice
 module attributes {o3.stage = "import", o3.model = "net", o3.ir_version = 9 : i64, o3.opset = {ai.onnx = 17 : i64}} {
   func.func @main(%x: !o3.value {o3.name = "x", o3.type = tensor<?x7x32xf32>, o3.dims = ["N", "", ""]}) -> (!o3.value {o3.name = "mixed"}) {
     %shape = "o3.node"() {op = "Constant", domain = "", opset = 17 : i64, name = "shape", outputs = ["shape"], attrs = {value = dense<[0, 7, 2, 64]> : tensor<4xi64>}} : () -> !o3.value

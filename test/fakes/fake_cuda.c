@@ -32,7 +32,7 @@ static struct {
   size_t length;
   int calls, fail_at, fail_code;
   const char *fail_name;
-  int64_t free_bytes, live_blocks, contexts;
+  int64_t free_bytes, live_blocks, live_host_blocks, contexts;
   int major, minor, devices;
   graph_t *capture;
 } fake = {.free_bytes = INT64_C(1) << 40, .devices = 1};
@@ -62,6 +62,7 @@ API void fake_cuda_capability(int major, int minor) {
 API void fake_cuda_devices(int count) { fake.devices = count; }
 API void fake_cuda_memory(int64_t bytes) { fake.free_bytes = bytes; }
 API int64_t fake_cuda_live_blocks(void) { return fake.live_blocks; }
+API int64_t fake_cuda_live_host_blocks(void) { return fake.live_host_blocks; }
 API int64_t fake_cuda_contexts(void) { return fake.contexts; }
 API const char *fake_cuda_log(void) { return fake.log; }
 
@@ -211,13 +212,18 @@ API int cuMemFree_v2(unsigned long long address) {
 // As on a card, what the host and the card share has one address.
 API int cuMemHostAlloc(void **memory, size_t bytes, unsigned flags) {
   (void)flags;
-  unsigned long long address = 0;
   ENTER("");
-  int code = cuMemAlloc_v2(&address, bytes);
-  *memory = (void *)(uintptr_t)address;
-  return code;
+  *memory = fake_cuda_card.alloc(bytes);
+  if (!*memory) return 2;
+  ++fake.live_host_blocks;
+  return 0;
 }
-API int cuMemFreeHost(void *memory) { return cuMemFree_v2((unsigned long long)(uintptr_t)memory); }
+API int cuMemFreeHost(void *memory) {
+  fake_cuda_card.free(memory);
+  --fake.live_host_blocks;
+  ENTER("");
+  return 0;
+}
 API int cuMemGetInfo_v2(size_t *available, size_t *total) {
   ENTER("");
   *available = (size_t)fake.free_bytes;

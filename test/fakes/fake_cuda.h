@@ -16,6 +16,7 @@ typedef void fake_cuda_kernel_t(const int64_t *arguments);
   F(fake_cuda_devices, void, (int count))                                                                    \
   F(fake_cuda_memory, void, (int64_t bytes)) /* larger requests fail */                                      \
   F(fake_cuda_live_blocks, int64_t, (void))                                                                  \
+  F(fake_cuda_live_host_blocks, int64_t, (void))                                                             \
   F(fake_cuda_contexts, int64_t, (void))                                                                     \
   F(fake_cuda_log, const char *, (void)) /* "cuInit\ncuMemAlloc_v2 512\n..." */                              \
   F(fake_cuda_log_clear, void, (void))                                                                       \

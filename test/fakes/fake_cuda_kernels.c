@@ -53,7 +53,8 @@ static int launch(const fake_cuda_launch_t *launch) {
 
 static void *alloc(size_t bytes) {
   void *memory = NULL;
-  return posix_memalign(&memory, 256, bytes) == 0 ? memory : NULL;
+  if (posix_memalign(&memory, 256, bytes) != 0) return NULL;
+  return memset(memory, 0xa5, bytes);  // a card's memory is not cleared
 }
 
 static int map(void *map, const fake_cuda_map_t *given) {

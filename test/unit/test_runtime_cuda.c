@@ -56,7 +56,7 @@ static void set_error(const int64_t *arguments) {
   *(int32_t *)error_word = next_error;
 }
 
-// Counters are 0 at first, and stay where they are when there is memory enough.
+// Counters are 0 at first, after a failure too, and stay where they are when there is memory enough.
 static bool wants_scratch;
 static void check_scratch(o3rt_session_t *session) {
   static const int32_t kZeros[O3RT_GPU_COUNTERS];
@@ -154,10 +154,11 @@ static int reset(void **state) {
   return 0;
 }
 
-// Whatever happened, nothing is left on the card.
+// Whatever happened, nothing is left on the card, nor of what the host shares with it.
 static int check_clean(void **state) {
   (void)state;
   assert_int_equal(fake.fake_cuda_live_blocks(), 0);
+  assert_int_equal(fake.fake_cuda_live_host_blocks(), 0);
   assert_int_equal(fake.fake_cuda_contexts(), 0);
   return 0;
 }
@@ -212,6 +213,10 @@ static void test_scratch(void **state) {
   float x[] = {1, 2, 3, 4};
   o3_tensor_t in = four(x, O3_HOST), out = {0}, again = {0};
   wants_scratch = true;
+  fake.fake_cuda_fail("cuMemcpyHtoDAsync_v2", 2, 999);  // the first copies x
+  assert_int_equal(o3_session_run(session, &in, 1, &out, 1), O3_ERROR_RUN);
+  assert_string_equal(o3_session_error(session),
+                      "GPU 0: clearing the kernels' counters: an unknown error (999)");
   assert_int_equal(o3_session_run(session, &in, 1, &out, 1), O3_OK);
   assert_int_equal(o3_session_run(session, &in, 1, &again, 1), O3_OK);
   wants_scratch = false;

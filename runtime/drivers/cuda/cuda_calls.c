@@ -69,12 +69,16 @@ void *o3rt_gpu_error_word(o3rt_session_t *session) { return o3rt_cuda_session(se
 void *o3rt_gpu_scratch(o3rt_session_t *session, int64_t bytes) {
   static const int32_t kZeros[O3RT_GPU_COUNTERS];
   o3rt_cuda_session_t *cuda = o3rt_cuda_session(session);
+  if (bytes < 0) fail_memory(session, CUDA_OK, "what the kernels' blocks share", INT64_MAX);
   if ((size_t)bytes <= cuda->scratch.bytes) return pointer(cuda->scratch.address);
   o3rt_cuda_graphs_clear(&cuda->graphs, cuda->model->api);
   int code = o3rt_cuda_buffer_grow(cuda, &cuda->scratch, (size_t)bytes);
   if (code != CUDA_OK) fail_memory(session, code, "what the kernels' blocks share", bytes);
   code = cuda->model->api->copy_to_device(cuda->scratch.address, kZeros, sizeof kZeros, cuda->stream);
-  if (code != CUDA_OK) fail(session, code, "clearing the kernels' counters");
+  if (code != CUDA_OK) {
+    cuda->scratch.bytes = 0;  // the next run clears them
+    fail(session, code, "clearing the kernels' counters");
+  }
   return pointer(cuda->scratch.address);
 }
 

@@ -117,8 +117,12 @@ def run_model(index, card, multiprocessors, seed, scratch):
     return outcome
 
 
-def within(outcome, name, error, printed, limit):
-    """Adds to |outcome| that the run |name| had |error|, or None."""
+def run_translated(outcome, name, translated, run, limit):
+    """Adds to |outcome| how |run|, of run_apart's arguments and with an error or None, ends for a library that was |translated|."""
+    if not translated:
+        outcome.failed.append(f"FAIL {name}: no code for the card")
+        return
+    error, printed = emulated.run_apart(*run)
     if error is not None and error <= limit:
         outcome.passed += 1
     else:
@@ -131,11 +135,9 @@ def run_network(card, seed, scratch):
     _, sm = emulated.hardware(card, 1, folder)
     family_network.pack(folder, card)
     library, outcome = os.path.join(folder, "families.so"), Outcome()
-    if emulated.translate(os.path.join(folder, "families.onnx"), library, family_network.LEVEL, family_network.options(card)):
-        error, printed = emulated.run_apart(library, sm, seed, lambda: max(family_network.errors(folder)))
-        within(outcome, f"{card} family_network", error, printed, family_network.TOLERANCE)
-    else:
-        outcome.failed.append(f"FAIL {card} family_network: no code for the card")
+    translated = emulated.translate(os.path.join(folder, "families.onnx"), library, family_network.LEVEL, family_network.options(card))
+    run = (library, sm, seed, lambda: float(np.max(family_network.errors(folder))))
+    run_translated(outcome, f"{card} family_network", translated, run, family_network.TOLERANCE)
     shutil.rmtree(folder)
     return outcome
 
@@ -159,11 +161,9 @@ def run_attention(index, card, seed, scratch):
     options = (*attention_models.options(case, card), "--hardware", path)
     attention_models.save(case, joined, model)
     o3_model.compile_model(model, library, attention_models.LEVEL, options)
-    if emulated.translate(model, library, attention_models.LEVEL, options):
-        error, printed = emulated.run_apart(library, sm, seed, lambda: attention_models.error_of(case, joined, library, seed))
-        within(outcome, name, error, printed, attention_models.TOLERANCES[case[-1]])
-    else:
-        outcome.failed.append(f"FAIL {name}: no code for the card")
+    translated = emulated.translate(model, library, attention_models.LEVEL, options)
+    run = (library, sm, seed, lambda: attention_models.error_of(case, joined, library, seed))
+    run_translated(outcome, name, translated, run, attention_models.TOLERANCES[case[-1]])
     shutil.rmtree(folder)
     return outcome
 
@@ -176,9 +176,9 @@ def run_batches(precision, card, seed, scratch):
     options = ("--target", card, "--hardware", path, "--precision", precision)
     open_batches.save(model, np.random.default_rng(seed))
     o3_model.compile_model(model, library, open_batches.LEVEL, options)
-    emulated.translate(model, library, open_batches.LEVEL, options)
-    error, printed = emulated.run_apart(library, sm, seed, lambda: open_batches.error_of(model, library, seed))
-    within(outcome, f"{card} open batches {precision}", error, printed, open_batches.TOLERANCES[precision])
+    translated = emulated.translate(model, library, open_batches.LEVEL, options)
+    run = (library, sm, seed, lambda: open_batches.error_of(model, library, seed))
+    run_translated(outcome, f"{card} open batches {precision}", translated, run, open_batches.TOLERANCES[precision])
     shutil.rmtree(folder)
     return outcome
 

@@ -4,7 +4,7 @@
 #
 #     test/cli/run.sh [NAME...]     all cases, or those whose name begins with one of NAME
 #
-# Environment: O3_BUILD (default: build), or the tools one by one: O3C, O3_RUN, O3_OPT, O3_PRUNE; CC.
+# Environment: O3_BUILD (default: build), or the tools one by one: O3C, O3_RUN, O3_OPT, O3_PRUNE; CC, CXX.
 set -u
 export O3_ROOT=$(cd "$(dirname "$0")/../.." && pwd)
 build=${O3_BUILD:-$O3_ROOT/build}

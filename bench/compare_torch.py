@@ -9,6 +9,7 @@ puts the tables into their sections of FILE. All take about six minutes, product
 """
 import argparse
 import os
+import statistics
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "test", "gpu"))
@@ -19,7 +20,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel  # noqa: E402
 import bench_tables  # noqa: E402
 import kernel_cases  # noqa: E402
 from check_kernels import make_arguments  # noqa: E402
-from gpu_driver import Graph, Kernel, median, replay_time  # noqa: E402
+from gpu_driver import Graph, Kernel, replay_time  # noqa: E402
 
 COMPILE_MODES = {"compile": "default", "max-autotune": "max-autotune-no-cudagraphs"}
 # LayerNorm, GELU, then a product: rows, width, columns.
@@ -35,7 +36,7 @@ def compare(contestants, launches, turns=16):
     for turn in range(turns):
         for name in list(graphs)[:: -1 if turn % 2 else 1]:
             times[name].append(graphs[name].time())
-    return {name: median(values) for name, values in times.items()}
+    return {name: statistics.median(values) for name, values in times.items()}
 
 
 def bound(folder, name, tensors):

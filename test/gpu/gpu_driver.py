@@ -4,6 +4,8 @@
     kernel.bind([x, y])                                  # tensors, by the numbers of the buffers
     kernel.launch()
 """
+import statistics
+
 import torch
 
 import cuda_launch
@@ -46,11 +48,7 @@ class Graph:
         return start.elapsed_time(end) * 1e3 / self.launches
 
 
-def median(values):
-    return sorted(values)[len(values) // 2]
-
-
 def replay_time(run, launches, replays=15):
     """Microseconds of one run(), median over replays of a graph with |launches| of them."""
     graph = Graph(run, launches)
-    return median([graph.time() for _ in range(replays)])
+    return statistics.median(graph.time() for _ in range(replays))

@@ -117,6 +117,7 @@ typedef struct o3_compile_result {
   const o3_compile_stage_t *stages;
   double milliseconds;
   uint64_t peak_rss;
+  const char *header; /* written beside an archive, else NULL */
 } o3_compile_result_t;
 
 /* Compiles. 0, or a code that o3_compile_code_name names; *error is then a message for the user, to be
@@ -131,7 +132,6 @@ const char *o3_compile_code_name(int32_t code);
 /* Names and one-line descriptions, in order; NULL past the end. */
 const char *o3_compile_stage(int32_t index, const char **summary);
 const char *o3_compile_target(int32_t index, const char **summary);
-
 const char *o3_compile_sparse_format(int32_t index, const char **summary);
 
 /* What is known of the machine of |target| (NULL: "cpu"), as a hardware file (JSON) in *text, to be free()'d.

@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "driver/compilation.h"
+#include "package/package.h"
 
 typedef struct owned_result {
   o3_compile_result_t result; /* first: users hold a pointer to it */
@@ -70,6 +71,9 @@ static bool fill(o3_arena_t *arena, const o3_compilation_t *compilation, o3_comp
   const o3_plan_t *plan = &compilation->plan;
   const o3_interface_t *interface = &compilation->interface;
   if (plan->output && !(result->output = o3_arena_strdup(arena, plan->output))) return false;
+  if (plan->output && plan->kind == O3_OUTPUT_ARCHIVE &&
+      !(result->header = o3_package_header_path(arena, plan->output)))
+    return false;
   struct stat info;
   if (plan->output && !plan->to_stdout && !stat(plan->output, &info))
     result->output_bytes = (uint64_t)info.st_size;

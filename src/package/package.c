@@ -48,8 +48,7 @@ static o3_status_t write_header(const o3_package_t *package) {
   return status;
 }
 
-/* lib/net.a -> lib/net.h */
-static const char *header_path(o3_arena_t *arena, const char *output) {
+const char *o3_package_header_path(o3_arena_t *arena, const char *output) {
   const char *slash = strrchr(output, '/');
   const char *dot = strrchr(slash ? slash : output, '.');
   size_t stem = dot ? (size_t)(dot - output) : strlen(output);
@@ -58,7 +57,7 @@ static const char *header_path(o3_arena_t *arena, const char *output) {
 
 static o3_status_t publish(o3_arena_t *arena, const o3_package_t *package) {
   if (package->link.kind == O3_PACKAGE_ARCHIVE) {
-    const char *header = header_path(arena, package->output);
+    const char *header = o3_package_header_path(arena, package->output);
     O3_TRY_ALLOC(header);
     O3_TRY(write_header(package));
     O3_TRY(o3_workspace_publish(package->workspace, O3_WORK_FILE_HEADER, header));

@@ -18,6 +18,9 @@ typedef struct o3_package {
   const o3_artifact_t *objects; /* from emit_object */
 } o3_package_t;
 
+/* lib/net.a -> lib/net.h: the header that goes with an archive; NULL without memory. */
+const char *o3_package_header_path(o3_arena_t *arena, const char *output);
+
 /* Writes |package->output| (and the header): complete, or not at all. |module| is the one that the object was
  * made from: its o3.weights tells the weights. */
 o3_status_t o3_package(o3_pass_env_t *env, MlirModule module, const o3_package_t *package) O3_MUST_USE;

@@ -47,6 +47,13 @@ static int fail(const o3c_options_t *options, int32_t code, const char *message)
   return EXIT_FAILED;
 }
 
+/* What links lead to, as that was written; the links stay. */
+static void remove_file(const char *path) {
+  char *target = path ? realpath(path, NULL) : NULL;
+  if (target) unlink(target);
+  free(target);
+}
+
 static int report(const o3c_options_t *options, const o3_compile_result_t *result) {
   if (options->timing) o3c_report_timing(stderr, result);
   if (result->output && strcmp(result->output, "-") && !options->quiet &&
@@ -57,7 +64,8 @@ static int report(const o3c_options_t *options, const o3_compile_result_t *resul
   }
   if (!options->json || o3c_report_json(stdout, result)) return EXIT_SUCCESS;
   /* What fails leaves nothing that looks like its result. */
-  if (result->output) unlink(result->output);
+  remove_file(result->output);
+  remove_file(result->header);
   return fail(options, 0, "the JSON object cannot be written");
 }
 

@@ -25,3 +25,10 @@ err_has "o3c: wrote d.so ("
 run 1 bash -c '"$O3C" "$0" --json -q -o full.so >/dev/full' "$model"
 err_is "o3c: error: the JSON object cannot be written"
 [ ! -e full.so ] || fail "a failed run left its library"
+# A link to the output stays, what it leads to goes; so does the header beside an archive.
+touch real.a
+ln -s real.a link.a
+run 1 bash -c '"$O3C" "$0" --json -q -o link.a >/dev/full' "$model"
+err_is "o3c: error: the JSON object cannot be written"
+[ -L link.a ] || fail "a failed run removed the link to its output"
+[ ! -e real.a ] && [ ! -e link.h ] || fail "a failed run left its archive or header"

@@ -205,6 +205,11 @@ o3_status_t o3_file_write(const char *path, const void *data, size_t size) {
   return o3_file_commit(file);
 }
 
+o3_status_t o3_file_stdout_end(void) {
+  if (!fflush(stdout) && !ferror(stdout)) return NULL;
+  return o3_status_create(O3_STATUS_IO, "cannot write to stdout");
+}
+
 o3_status_t o3_file_temp_dir_create(char **path) {
   *path = NULL;
   const char *base = getenv("TMPDIR");

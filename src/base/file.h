@@ -38,6 +38,9 @@ void o3_file_discard(o3_prepared_file_t *file);
  * they were. Takes both. */
 o3_status_t o3_file_commit_pair(o3_prepared_file_t *first, o3_prepared_file_t *second) O3_MUST_USE;
 
+/* Ends what was printed on stdout; IO when stdout did not take all of it. */
+o3_status_t o3_file_stdout_end(void) O3_MUST_USE;
+
 /* A private folder under $TMPDIR or /tmp. *|path| is malloc'ed and the caller's to free. */
 o3_status_t o3_file_temp_dir_create(char **path) O3_MUST_USE;
 /* Removes the folder and the plain files in it. */

@@ -3,6 +3,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/map.h"
 
 #define FIRST_OPTION 256 /* getopt's values for rows: beyond all letters */
@@ -143,7 +144,9 @@ int o3_options_usage_error(const char *tool, o3_status_t status) {
 }
 
 int o3_options_text_end(const char *tool) {
-  if (!fflush(stdout) && !ferror(stdout)) return 0;
-  fprintf(stderr, "%s: error: stdout cannot be written to\n", tool);
+  o3_status_t status = o3_file_stdout_end();
+  if (!status) return 0;
+  fprintf(stderr, "%s: error: %s\n", tool, o3_status_message(status));
+  o3_status_destroy(status);
   return 1;
 }

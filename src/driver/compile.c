@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/file.h"
 #include "driver/compilation.h"
 #include "driver/dump.h"
 #include "driver/evaluate.h"
@@ -318,8 +319,8 @@ static o3_status_t write_text(const compilation_t *c, const void *data, size_t s
     O3_TRY(o3_workspace_write(c->workspace, O3_WORK_FILE_RESULT, data, size));
     return o3_workspace_publish(c->workspace, O3_WORK_FILE_RESULT, c->plan.output);
   }
-  if (fwrite(data, 1, size, stdout) == size && !fflush(stdout)) return NULL;
-  return o3_status_create(O3_STATUS_IO, "cannot write to stdout: %s", strerror(errno));
+  fwrite(data, 1, size, stdout);
+  return o3_file_stdout_end();
 }
 
 static o3_status_t write_module(const compilation_t *c) {

@@ -257,8 +257,8 @@ static void add_total(cJSON *object, const total_t *total) {
 }
 
 static o3_status_t print(const char *text) {
-  bool printed = puts(text) >= 0 && !fflush(stdout);
-  return printed ? NULL : o3_status_create(O3_STATUS_IO, "the report cannot be written to stdout");
+  puts(text);
+  return o3_file_stdout_end();
 }
 
 o3_status_t o3_sparse_report_write(const char *path, const char *model, const o3_sparse_report_t *report) {

@@ -1,6 +1,7 @@
 /* o3-opt: any pass on any module. Exit status 0: done; 1: a pass failed; 2: wrong usage. */
 #include <stdlib.h>
 
+#include "base/file.h"
 #include "base/log.h"
 #include "base/options.h"
 #include "driver/dump.h"
@@ -66,8 +67,7 @@ static o3_status_t print_module(const session_t *session) {
   if (session->options->locations) mlirOpPrintingFlagsEnableDebugInfo(flags, true, false);
   mlirOperationPrintWithFlags(mlirModuleGetOperation(session->module), flags, print_piece, stdout);
   mlirOpPrintingFlagsDestroy(flags);
-  if (fflush(stdout) || ferror(stdout)) return o3_status_create(O3_STATUS_IO, "stdout cannot be written to");
-  return NULL;
+  return o3_file_stdout_end();
 }
 
 static o3_status_t work(session_t *session) {

@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <stdlib.h>
 
+#include "base/file.h"
 #include "base/log.h"
 #include "base/options.h"
 #include "o3/compiler.h"
@@ -16,9 +17,11 @@ static o3_status_t work(const prune_options_t *options, prune_model_t *model, o3
   O3_TRY(prune_model_open(options, arena, model));
   O3_TRY(prune_select(options, model));
   if (options->output) O3_TRY(prune_write(model, options->model, options->output));
-  bool told =
+  bool made =
       options->json ? prune_report_json(stdout, options, model) : prune_report_text(stdout, options, model);
-  return told ? NULL : o3_status_create(O3_STATUS_IO, "stdout cannot be written to");
+  O3_TRY(o3_file_stdout_end());
+  O3_TRY_ALLOC(made);
+  return NULL;
 }
 
 static int prune(const prune_options_t *options, o3_arena_t *arena) {

@@ -1,6 +1,7 @@
 /* o3-run: loads a compiled model and describes, runs, checks or times it. */
 #include <string.h>
 
+#include "base/file.h"
 #include "base/log.h"
 #include "base/options.h"
 #include "run_execute.h"
@@ -37,9 +38,7 @@ static o3_status_t flush_out(run_t *run) {
   if (run->out.failed) return o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory for the report");
   if (run->out.length) fwrite(run->out.text, 1, run->out.length, stdout);
   o3_strbuf_deinit(&run->out);
-  if (fflush(stdout) || ferror(stdout))
-    return o3_status_create(O3_STATUS_IO, "cannot write to standard output");
-  return NULL;
+  return o3_file_stdout_end();
 }
 
 static o3_status_t load_inputs(run_t *run, const o3_run_set_t *set, o3_run_slots_t *inputs) {

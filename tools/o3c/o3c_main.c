@@ -93,11 +93,8 @@ static int print_version(void) {
 static int print_hardware(const o3c_options_t *options) {
   char *text, *error;
   int32_t code = o3_compile_hardware(options->compile.target, options->compile.measure, &text, &error);
-  if (!code && (fputs(text, stdout) < 0 || fflush(stdout))) {
-    code = O3_STATUS_IO;
-    error = strdup("cannot write to stdout");
-  }
-  int status = code ? fail(options, code, error) : EXIT_SUCCESS;
+  if (!code) fputs(text, stdout);
+  int status = code ? fail(options, code, error) : o3_options_text_end("o3c");
   free(text);
   free(error);
   return status;

@@ -22,9 +22,9 @@ usage "shape 'x:1x' is not of the form NAME:1x3x224x224" m.onnx --shape x:1x
 usage "--json and --output - both want stdout" m.onnx --json -o -
 usage "--json and --report - both want stdout" m.onnx --json --report -
 usage "--print-hardware takes no model, 'm.onnx' is given" m.onnx --print-hardware
-for option in --help --version; do
+for option in --help --version --print-hardware; do
   run 1 bash -c '"$O3C" "$0" >/dev/full' $option
-  err_is "o3c: error: stdout cannot be written to"
+  err_is "o3c: error: cannot write to stdout"
 done
 run 0 "$O3C" --version
 out_has "o3c 0."

@@ -31,7 +31,7 @@ err_is "o3-prune: error: invalid argument: 'net.onnx': there is no layer to prun
 run 1 "$O3_PRUNE" net.onnx -u -r 0.5 -o no/such.onnx
 err_has "cannot write 'no/such.onnx': No such file or directory"
 run 1 bash -c '"$O3_PRUNE" net.onnx -u -r 0.5 >/dev/full'
-err_is "o3-prune: error: input/output error: stdout cannot be written to"
+err_is "o3-prune: error: input/output error: cannot write to stdout"
 cmp net.onnx saved.onnx
 run 0 "$O3_PRUNE" net.onnx --block 4x4 -r 0.25
 out_has "fc                                   MatMul  8x8                       4          1    0.0 % ->  25.0 %"

@@ -34,4 +34,4 @@ done
 run 0 "$O3_RUN" --version
 grep -qE '^o3-run [0-9]+\.[0-9]+\.[0-9]+$' "$CASE_TMP/stdout" || fail "version"
 run 1 bash -c '"$O3_RUN" --help >/dev/full'
-err_is "o3-run: error: input/output error: cannot write to standard output"
+err_is "o3-run: error: input/output error: cannot write to stdout"

@@ -1,7 +1,8 @@
 """A small network whose batch is known only at run time: windows, pools, a depthwise convolution, attention and rows.
 
     save(path, rng)                  the model; x: [N, 3, 15, 13]
-    error_of(path, library, seed)    the largest error's norm over runs of one session with batches that are drawn
+    error_of(path, library, seed)    the largest error's norm over runs of one session with batches that are drawn;
+                                     then a run without images
 """
 
 import numpy as np
@@ -62,4 +63,6 @@ def error_of(path, library, seed):
         x = rng.standard_normal((size, *SIZES)).astype(np.float32)
         expected = reference.run(None, {"x": x})[0].astype(np.float64)
         errors.append(float(np.linalg.norm(session.run([x])[0] - expected) / np.linalg.norm(expected)))
+    empty = session.run([np.zeros((0, *SIZES), np.float32)])[0]
+    assert empty.shape == (0, *expected.shape[1:]), f"no images give {empty.shape}"
     return float(np.max(errors))  # a NaN stays

@@ -141,6 +141,8 @@ void o3rt_gpu_tensor_map(o3rt_session_t *session, void *map, const void *device,
   const o3rt_cuda_session_t *cuda = o3rt_cuda_session(session);
   const map_spec_t m = read_map(spec);
   void *memory = pointer(address(device));
+  for (int i = 0; i < m.rank; ++i)
+    if (m.sizes[i] == 0) return;  // of no batches: nothing is launched
   if (!cuda->model->api->tensor_map || !cuda->model->api->window_map)
     fail(session, 0, "the NVIDIA driver is older than CUDA 12: no tensor maps");
   int code = spec[WINDOWS] ? encode_windows(cuda, map, memory, &m, spec + MAP_SIZES + 3 * m.rank)

@@ -703,13 +703,52 @@ static void tell_batches(reader_t *r, const o3_gemm_schedule_t *schedule) {
   if (told.d_batch[0] && !o3_gemm_refuse(&told)) r->gemm = told;
 }
 
+enum { MMA_FIELDS = 10 };
+
+/* As above: warps, pieces, slices, line_bytes, stages, blocks, group_rows, staged (mma_kernel.h). */
+static o3_mma_schedule_t choose_mma_schedule(const reader_t *r, const o3_mma_card_t *card) {
+  int64_t given[MMA_FIELDS];
+  if (o3_op_ints(r->product->op, "o3.schedule", given, MMA_FIELDS) != MMA_FIELDS)
+    return o3_mma_schedule(&r->gemm, card);
+  return (o3_mma_schedule_t){.warps = {(int)given[0], (int)given[1]},
+                             .pieces = {(int)given[2], (int)given[3]},
+                             .slices = (int)given[4],
+                             .line_bytes = (int)given[5],
+                             .stages = (int)given[6],
+                             .blocks = (int)given[7],
+                             .group_rows = (int)given[8],
+                             .staged = given[9] != 0};
+}
+
+static o3_mma_card_t mma_card(const reader_t *r) {
+  return (o3_mma_card_t){.sm = r->site->sm,
+                         .multiprocessors = r->site->gpu->multiprocessors,
+                         .shared_bytes = r->site->shared_bytes};
+}
+
+/* A product with an open batch is offered to warpgroups, and to warps: o3.schedule says for which it is. */
+static bool has_mma_schedule(const reader_t *r) {
+  int64_t given[MMA_FIELDS];
+  if (!r->site->batch || refuse_mma(r) ||
+      o3_op_ints(r->product->op, "o3.schedule", given, MMA_FIELDS) != MMA_FIELDS)
+    return false;
+  const o3_mma_card_t card = mma_card(r);
+  const o3_mma_schedule_t s = choose_mma_schedule(r, &card);
+  return !o3_mma_refuse_schedule(&r->gemm, &s, &card);
+}
+
 static o3_status_t build_gemm(reader_t *r, o3_gpu_kernel_t *kernel, const char **why_not) {
   o3_gemm_schedule_t schedule = choose_schedule(r);
   if (!schedule.columns) {
     *why_not = "the stages of no tile fit into the card's shared memory";
     return NULL;
   }
-  O3_TRY(check_schedule(o3_gemm_refuse_schedule(&r->gemm, &schedule, r->site->shared_bytes)));
+  const char *refused = o3_gemm_refuse_schedule(&r->gemm, &schedule, r->site->shared_bytes);
+  if (refused && has_mma_schedule(r)) {
+    *why_not = "its o3.schedule is one of warps";
+    return NULL;
+  }
+  O3_TRY(check_schedule(refused));
   tell_batches(r, &schedule);
   O3_TRY(o3_gemm_build(&r->gemm, &schedule, r->site->multiprocessors, kernel));
   O3_GPU_KERNEL_NOTE(kernel, {"consumers", schedule.consumers}, {"products", schedule.products},
@@ -739,26 +778,8 @@ o3_status_t o3_depthwise_make(const o3_kernel_site_t *site, o3_gpu_kernel_t *ker
   return make(site, &(family_t){refuse_depthwise, build_depthwise, false}, kernel, why_not);
 }
 
-/* As above: warps, pieces, slices, line_bytes, stages, blocks, group_rows, staged (mma_kernel.h). */
-static o3_mma_schedule_t choose_mma_schedule(const reader_t *r, const o3_mma_card_t *card) {
-  enum { FIELDS = 10 };
-  int64_t given[FIELDS];
-  if (o3_op_ints(r->product->op, "o3.schedule", given, FIELDS) != FIELDS)
-    return o3_mma_schedule(&r->gemm, card);
-  return (o3_mma_schedule_t){.warps = {(int)given[0], (int)given[1]},
-                             .pieces = {(int)given[2], (int)given[3]},
-                             .slices = (int)given[4],
-                             .line_bytes = (int)given[5],
-                             .stages = (int)given[6],
-                             .blocks = (int)given[7],
-                             .group_rows = (int)given[8],
-                             .staged = given[9] != 0};
-}
-
 static o3_status_t build_mma(reader_t *r, o3_gpu_kernel_t *kernel, const char **why_not) {
-  const o3_mma_card_t card = {.sm = r->site->sm,
-                              .multiprocessors = r->site->gpu->multiprocessors,
-                              .shared_bytes = r->site->shared_bytes};
+  const o3_mma_card_t card = mma_card(r);
   o3_mma_schedule_t s = choose_mma_schedule(r, &card);
   if (!s.blocks) {
     *why_not = "the stages of no tile fit into the card's shared memory";

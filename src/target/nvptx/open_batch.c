@@ -28,28 +28,43 @@ static value_t *find(const o3_open_batch_t *self, MlirValue value) {
   return NULL;
 }
 
-/* A part of a buffer, of each batch the same. */
+static bool is_cut(MlirOperation op) {
+  return !mlirOperationIsNull(op) && (o3_op_is(op, "memref.subview") || o3_op_is(op, "tensor.extract_slice"));
+}
+
+static int count_leading(MlirType type) {
+  int lead = 0;
+  while (lead < o3_type_rank(type) && o3_type_dim(type, lead) < 0) ++lead;
+  return lead;
+}
+
+/* A part of a buffer, of each batch the same: batch b of it is of the buffer's batch b. With a second open
+ * dimension it would have to be whole, which sizes do not tell. What has no batches is no part of what has.
+ */
 static bool is_part(const value_t *v) {
   int64_t at[O3_IR_MAX_RANK], steps[O3_IR_MAX_RANK];
   MlirOperation def = o3_value_def(v->value);
-  if (mlirOperationIsNull(def) || !o3_op_is(def, "memref.subview")) return false;
   int rank = o3_type_rank(v->type);
   bool fits = o3_op_ints(def, "static_offsets", at, O3_IR_MAX_RANK) == rank &&
               o3_op_ints(def, "static_strides", steps, O3_IR_MAX_RANK) == rank;
-  for (int p = 0; p < v->lead; ++p) fits &= at[p] == 0 && steps[p] == 1;
-  return fits;
+  int lead = count_leading(mlirValueGetType(mlirOperationGetOperand(def, 0)));
+  if (!v->lead && !lead) return true;
+  return fits && v->lead == 1 && lead == 1 && at[0] == 0 && steps[0] == 1;
 }
 
-/* Only leading dimensions are open, and the memory is row by row, or a part of what is. */
+/* Only leading dimensions are open, and the memory is row by row, or a part of what is. Tensors are asked as
+ * the buffers that they become. */
 static bool read_value(value_t *v) {
   int rank = o3_type_rank(v->type);
-  while (v->lead < rank && o3_type_dim(v->type, v->lead) < 0) v->view[v->lead++] = 1;
+  v->lead = count_leading(v->type);
+  for (int p = 0; p < v->lead; ++p) v->view[p] = 1;
   for (int p = v->lead; p < rank; ++p) {
     v->view[p] = o3_type_dim(v->type, p);
     if (v->view[p] < 0) return false;
   }
-  bool rows = mlirTypeIsAMemRef(v->type) && mlirAffineMapIsIdentity(mlirMemRefTypeGetAffineMap(v->type));
-  return !v->lead || !mlirTypeIsAMemRef(v->type) || rows || is_part(v);
+  if (is_cut(o3_value_def(v->value))) return is_part(v);
+  return !v->lead || !mlirTypeIsAMemRef(v->type) ||
+         mlirAffineMapIsIdentity(mlirMemRefTypeGetAffineMap(v->type));
 }
 
 static bool is_reshape(MlirOperation op) {
@@ -61,9 +76,7 @@ static bool is_reshape(MlirOperation op) {
   return false;
 }
 
-static bool is_view(MlirOperation op) {
-  return is_reshape(op) || (!mlirOperationIsNull(op) && o3_op_is(op, "memref.subview"));
-}
+static bool is_view(MlirOperation op) { return is_reshape(op) || is_cut(op); }
 
 static bool is_cast(MlirOperation op) {
   return !mlirOperationIsNull(op) && (o3_op_is(op, "memref.cast") || o3_op_is(op, "tensor.cast"));
@@ -102,7 +115,7 @@ static bool add_values(o3_open_batch_t *self, MlirOperation generic) {
 
 /* ---- Reshapes ---- */
 
-/* What a batch has of the dimensions of |many| that are each one of |few|. */
+/* What a batch has of the dimensions of |many| that |reshape| joins into one. */
 static void join(MlirOperation reshape, const value_t *many, int64_t *joined) {
   MlirAttribute groups = o3_op_attr(reshape, "reassociation");
   int at = 0;

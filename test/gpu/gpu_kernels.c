@@ -204,7 +204,7 @@ static o3_status_t make_kernel(const job_t *job, MlirOperation func, o3_gpu_kern
     if (site.num_ops == MAX_OPS) return o3_status_create(O3_STATUS_UNSUPPORTED, "too many ops");
     ops[site.num_ops++] = op;
   }
-  return o3_fast_kernel_make(&site, kernel);
+  return o3_fast_kernel_make(&site, kernel, NULL);
 }
 
 static o3_status_t write_function(const job_t *job, MlirOperation func) {

@@ -200,7 +200,7 @@ static void test_product_with_epilogue(void **state) {
   o3_gpu_kernel_t kernel;
   (void)state;
   open_site(&f, GEMM);
-  assert_ok(o3_fast_kernel_make(&f.site, &kernel));
+  assert_ok(o3_fast_kernel_make(&f.site, &kernel, NULL));
   unit_assert_contains(kernel.name, "o3k_f16_gemm_");
   check_text(&f, &kernel);
   assert_int_equal(kernel.num_arguments, 4);
@@ -218,7 +218,7 @@ static void test_product_with_two_values(void **state) {
   int left, right;
   (void)state;
   open_site(&f, BOTH);
-  assert_ok(o3_fast_kernel_make(&f.site, &kernel));
+  assert_ok(o3_fast_kernel_make(&f.site, &kernel, NULL));
   check_text(&f, &kernel);
   const char *difference = strstr(kernel.text, "\"arith.subf\"(");
   assert_non_null(difference);
@@ -233,7 +233,7 @@ static void test_image(void **state) {
   o3_gpu_kernel_t kernel;
   (void)state;
   open_site(&f, POOL);
-  assert_ok(o3_fast_kernel_make(&f.site, &kernel));
+  assert_ok(o3_fast_kernel_make(&f.site, &kernel, NULL));
   unit_assert_contains(kernel.name, "o3k_f16_maxpool_3x3__sm80_");
   assert_int_equal(kernel.grid[0], 6); /* tiles of 3 vectors, 5 x 2 outputs */
   check_text(&f, &kernel);
@@ -246,7 +246,7 @@ static void test_rows(void **state) {
   o3_gpu_kernel_t kernel;
   (void)state;
   open_site(&f, SOFT_ROWS);
-  assert_ok(o3_fast_kernel_make(&f.site, &kernel));
+  assert_ok(o3_fast_kernel_make(&f.site, &kernel, NULL));
   unit_assert_contains(kernel.name, "o3k_f16_rows_72x16__sm70_");
   assert_int_equal(kernel.grid[0], 38);
   assert_int_equal(kernel.block, 128);
@@ -261,7 +261,7 @@ static void test_short_rows(void **state) {
   o3_gpu_kernel_t kernel;
   (void)state;
   open_site(&f, SHORT_ROWS);
-  assert_ok(o3_fast_kernel_make(&f.site, &kernel));
+  assert_ok(o3_fast_kernel_make(&f.site, &kernel, NULL));
   unit_assert_contains(kernel.name, "o3k_f16_rows_49x2__sm70_");
   assert_int_equal(kernel.grid[0], 626);
   assert_int_equal(kernel.shared_bytes, 2 * 64 * 98);
@@ -278,7 +278,7 @@ static void test_resident_rows(void **state) {
   (void)state;
   open_site(&f, SHORT_ROWS);
   f.site.gpu = o3_gpu_find("turing");
-  assert_ok(o3_fast_kernel_make(&f.site, &kernel));
+  assert_ok(o3_fast_kernel_make(&f.site, &kernel, NULL));
   unit_assert_contains(kernel.text, "nvvm.minctasm = 4 : i32");
   o3_gpu_kernel_deinit(&kernel);
   close_site(&f);
@@ -291,7 +291,7 @@ static void test_columns(void **state) {
   o3_gpu_kernel_t kernel;
   (void)state;
   open_site(&f, COLUMNS);
-  assert_ok(o3_fast_kernel_make(&f.site, &kernel));
+  assert_ok(o3_fast_kernel_make(&f.site, &kernel, NULL));
   unit_assert_contains(kernel.name, "o3k_f16_columns_19x8__sm70_");
   assert_int_equal(kernel.grid[0], 3);
   assert_int_equal(kernel.block, 256);
@@ -308,7 +308,7 @@ static void test_rows_of_tables(void **state) {
     fixture_t f;
     o3_gpu_kernel_t kernel;
     open_site(&f, OWN_ROWS[i]);
-    assert_ok(o3_fast_kernel_make(&f.site, &kernel));
+    assert_ok(o3_fast_kernel_make(&f.site, &kernel, NULL));
     unit_assert_contains(kernel.name, "o3k_f32_rows_72x16__sm70_");
     check_text(&f, &kernel);
     o3_gpu_kernel_deinit(&kernel);
@@ -322,7 +322,7 @@ static void test_gelu_is_recognised(void **state) {
     fixture_t f;
     o3_gpu_kernel_t kernel;
     open_site(&f, GELU_ROWS[i]);
-    assert_ok(o3_fast_kernel_make(&f.site, &kernel));
+    assert_ok(o3_fast_kernel_make(&f.site, &kernel, NULL));
     assert_int_equal(strstr(kernel.text, "arith.maxnumf") != NULL, i < 2);
     check_text(&f, &kernel);
     o3_gpu_kernel_deinit(&kernel);
@@ -359,7 +359,7 @@ static void check_refused(const char *text, int sm, const char *reason) {
   o3_gpu_t card = *o3_gpu_of_capability(sm < 70 ? 70 : sm);
   card.sm = sm;
   f.site.gpu = &card;
-  assert_fails(o3_fast_kernel_make(&f.site, &kernel), O3_STATUS_UNSUPPORTED, reason);
+  assert_fails(o3_fast_kernel_make(&f.site, &kernel, NULL), O3_STATUS_UNSUPPORTED, reason);
   o3_gpu_kernel_deinit(&kernel);
   close_site(&f);
 }

@@ -27,25 +27,36 @@ static const char *misfit(const o3_gpu_t *gpu, const o3_gpu_kernel_t *kernel) {
   return kernel->cluster > gpu->cluster ? "its clusters have more blocks than the card's" : NULL;
 }
 
-static o3_status_t try_families(const o3_kernel_site_t *site, o3_gpu_kernel_t *kernel, o3_strbuf_t *reasons,
-                                bool *taken) {
+/* A kernel of one batch is only taken when it can run for all. */
+static o3_status_t try_family(const o3_kernel_site_t *site, const o3_fast_family_t *family,
+                              o3_gpu_kernel_t *kernel, o3_batch_units_t *units, const char **why_not) {
+  O3_TRY_CONTEXT(family->make(site, kernel, why_not), "family '%s'", family->name);
+  if (*why_not) return NULL;
+  kernel->family = family->name;
+  *why_not = misfit(site->gpu, kernel);
+  if (site->batch && !*why_not) O3_TRY(o3_batch_launch_prepare(site, site->batch, kernel, units, why_not));
+  if (*why_not) o3_gpu_kernel_deinit(kernel);
+  return NULL;
+}
+
+static o3_status_t try_families(const o3_kernel_site_t *site, o3_gpu_kernel_t *kernel,
+                                o3_batch_units_t *units, o3_strbuf_t *reasons, bool *taken) {
   const o3_fast_family_t *family;
   for (int i = 0; !*taken && (family = o3_fast_family_at(i)); ++i) {
     const char *why_not = NULL;
     if (site->gpu->sm < family->least || family->matrix & ~site->gpu->matrix) continue;
-    O3_TRY_CONTEXT(family->make(site, kernel, &why_not), "family '%s'", family->name);
-    if (!why_not && (why_not = misfit(site->gpu, kernel))) o3_gpu_kernel_deinit(kernel);
+    O3_TRY(try_family(site, family, kernel, units, &why_not));
     *taken = !why_not;
-    if (*taken) kernel->family = family->name;
     if (why_not) o3_strbuf_printf(reasons, "%s%s: %s", reasons->length ? "; " : "", family->name, why_not);
   }
   return NULL;
 }
 
-o3_status_t o3_fast_kernel_make(const o3_kernel_site_t *site, o3_gpu_kernel_t *kernel) {
+o3_status_t o3_fast_kernel_make(const o3_kernel_site_t *site, o3_gpu_kernel_t *kernel,
+                                o3_batch_units_t *units) {
   o3_strbuf_t reasons = O3_STRBUF_INIT;
   bool taken = false;
-  o3_status_t status = try_families(site, kernel, &reasons, &taken);
+  o3_status_t status = try_families(site, kernel, units, &reasons, &taken);
   if (!status && !taken)
     status = o3_status_create(O3_STATUS_UNSUPPORTED, "no fast kernel: %s",
                               reasons.length ? reasons.text : "there is no family for this card");

@@ -146,8 +146,8 @@ static o3_status_t fail_too_large(o3_builder_t *b, void *context, MlirValue *yie
   const too_large_t *it = context;
   char text[256];
   (void)yields;
-  snprintf(text, sizeof(text), "node '%.150s': a factor or the result has more than 2^31 elements",
-           it->label);
+  snprintf(text, sizeof(text),
+           "node '%.150s': an operand or the result of all batches has 2^31 elements or more", it->label);
   MlirValue message = o3_cpu_text(b, it->module, mlirStringRefCreateFromCString(text));
   MlirValue operands[2] = {o3_cpu_session(it->module), message};
   o3_cpu_call_runtime(b, it->module, O3_CPU_RT_FAIL, 2, operands);
@@ -309,9 +309,8 @@ static o3_status_t try_batch(const o3_inlined_t *at, const o3_kernel_site_t *who
   site.batch = &batch;
   MlirValue result = site.arguments[site.num_arguments - 1];
   int64_t unit = o3_open_batch_unit(&batch, result);
-  o3_status_t status = o3_fast_kernel_make(&site, &kernel);
+  o3_status_t status = o3_fast_kernel_make(&site, &kernel, &units);
   if (!status && warpgroups_alone) why_not = refuse_other_than_warpgroups(&kernel, result, unit);
-  if (!status && !why_not) status = o3_batch_launch_prepare(&site, &batch, &kernel, &units, &why_not);
   o3_open_batch_end(&batch);
   if (!status && why_not)
     status = o3_status_create(O3_STATUS_UNSUPPORTED, "family '%s': %s", kernel.family, why_not);
@@ -324,7 +323,7 @@ static o3_status_t try_batch(const o3_inlined_t *at, const o3_kernel_site_t *who
 static o3_status_t try_whole(const o3_inlined_t *at, const o3_kernel_site_t *site, const char *label,
                              bool *taken) {
   o3_gpu_kernel_t kernel = {0};
-  o3_status_t status = note_refused(o3_fast_kernel_make(site, &kernel), label, "", taken);
+  o3_status_t status = note_refused(o3_fast_kernel_make(site, &kernel, NULL), label, "", taken);
   if (*taken) status = add_kernel(at, &kernel, NULL, 0, label);
   o3_gpu_kernel_deinit(&kernel);
   return status;

@@ -64,6 +64,7 @@ typedef struct code {
   MlirValue batch, block; /* i32 */
   MlirOperation own;      /* reads the number of the launch's block */
   MlirValue map;
+  int rank; /* of the map */
 } code_t;
 
 static MlirValue constant(o3_builder_t *b, MlirType type, int64_t value) {
@@ -81,14 +82,15 @@ static o3_status_t number_block(MlirOperation op, void *context) {
 
 /* Coordinates stand behind the two operands that tell from where and to where. */
 static o3_status_t place_copy(MlirOperation op, void *context) {
-  enum { FIRST = 2, RANK = 4 };
+  enum { FIRST = 2 };
   const code_t *code = context;
   bool load = o3_op_is(op, "nvvm.cp.async.bulk.tensor.shared.cluster.global");
   if (!load && !o3_op_is(op, "nvvm.cp.async.bulk.tensor.global.shared.cta")) return NULL;
   if (!mlirValueEqual(mlirOperationGetOperand(op, load), code->map)) return NULL;
   o3_builder_t b = o3_builder_before(op);
-  MlirValue last = mlirOperationGetOperand(op, FIRST + RANK - 1);
-  mlirOperationSetOperand(op, FIRST + RANK - 1, o3_build2(&b, "llvm.add", last, code->batch));
+  intptr_t at = FIRST + code->rank - 1;
+  MlirValue last = mlirOperationGetOperand(op, at);
+  mlirOperationSetOperand(op, at, o3_build2(&b, "llvm.add", last, code->batch));
   return NULL;
 }
 
@@ -117,6 +119,7 @@ o3_status_t o3_batch_launch_code(MlirOperation function, const o3_gpu_kernel_t *
   O3_TRY(o3_walk(function, number_block, &code));
   for (int i = 0; i < kernel->num_arguments; ++i) {
     code.map = mlirBlockGetArgument(entry, i);
+    code.rank = kernel->arguments[i].map.rank;
     if (!units->bytes[i]) continue;
     if (kernel->arguments[i].kind == O3_GPU_ARG_TENSOR_MAP)
       O3_TRY(o3_walk(function, place_copy, &code));

@@ -128,12 +128,13 @@ static o3_status_t init_grower(grower_t *self, o3_groups_t *groups) {
   return NULL;
 }
 
+static int read_count(const o3_dep_node_t *node) { return node->generic ? node->generic->num_inputs : 0; }
+
 static bool join(grower_t *self, const o3_dep_node_t *node, join_fn_t joins) {
-  int reads = node->generic ? node->generic->num_inputs : 0;
-  if (self->num_reads + reads > MAX_READS)
+  if (self->num_reads + read_count(node) > MAX_READS)
     return refuse(self, node, "the kernel reads as many inputs as one may");
   bool joined = joins(self, node);
-  if (joined) self->num_reads += reads;
+  if (joined) self->num_reads += read_count(node);
   return joined;
 }
 
@@ -235,12 +236,19 @@ static int first_read(const grower_t *self, const o3_dep_node_t *node, int first
  * what it has against the group with each of them. */
 static void grow_backward(grower_t *self, const o3_dep_node_t *root, join_fn_t joins, root_fn_t refusal) {
   int first = root->index;
+  self->num_reads = 0; /* the root is not what was counted on the way forward */
+  for (int i = 0; i <= root->index; ++i) {
+    if (self->inside[i]) self->num_reads += read_count(&self->groups->graph->nodes[i]);
+  }
   for (int i = root->index; i >= first; --i) {
     const o3_dep_node_t *node = &self->groups->graph->nodes[i];
     if (is_inner_operand(self, node) && may_join(self, root, node)) {
       self->inside[i] = join(self, node, joins);
       const char *why = self->inside[i] && refusal ? refusal(self, root, self->inside) : NULL;
-      if (why) self->inside[i] = refuse(self, node, why);
+      if (why) {
+        self->num_reads -= read_count(node);
+        self->inside[i] = refuse(self, node, why);
+      }
     }
     if (self->inside[i]) first = first_read(self, node, first);
   }
@@ -710,7 +718,6 @@ static o3_status_t group_elementwise(grower_t *self, o3_dep_node_t *root) {
   self->repeated[root->index] = false;
   self->reasons[root->index] = is_copy(root) ? "moves data" : "elementwise";
   self->seed = root;
-  self->num_reads = root->generic->num_inputs;
   if (!is_copy(root)) grow_backward(self, root, joins_elementwise, NULL);
   return finish(self, is_copy(root) ? O3_GROUP_MOVEMENT : O3_GROUP_ELEMENTWISE, root);
 }

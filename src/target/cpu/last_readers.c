@@ -10,8 +10,8 @@
  *
  * Models list the sides of a pyramid after its whole trunk: their inputs, large ones, would be kept in memory
  * until then and come from there, where now a cache still has them. So it is done where the result is no
- * larger than the tensor. One of unknown size is left where it is. No kernel passes an op without results:
- * what that checks, it may rely on.
+ * larger than the tensor. Who reads a view reads the tensor. One of unknown size is left where it is. No
+ * kernel passes an op without results: what that checks, it may rely on.
  */
 #include "target/cpu/cpu.h"
 #include "target/cpu/cpu_ir.h"
@@ -41,13 +41,27 @@ static MlirOperation in_block(MlirOperation op, MlirBlock block) {
   return op;
 }
 
-/* The largest operand that an op of the block computes; null: there is none. */
+static bool is_view(MlirOperation op) {
+  return o3_op_is(op, "tensor.collapse_shape") || o3_op_is(op, "tensor.expand_shape") ||
+         o3_op_is(op, "tensor.extract_slice") || o3_op_is(op, "tensor.reshape") ||
+         o3_op_is(op, "tensor.cast");
+}
+
+/* The tensor that |value| is a view of, or is. */
+static MlirValue viewed(MlirValue value) {
+  MlirOperation def = o3_value_def(value);
+  for (; !mlirOperationIsNull(def) && is_view(def); def = o3_value_def(value))
+    value = mlirOperationGetOperand(def, 0);
+  return value;
+}
+
+/* The largest tensor that an op of the block computes and |kernel| reads; null: there is none. */
 static MlirValue main_operand(MlirOperation kernel) {
   MlirBlock block = mlirOperationGetBlock(kernel);
   MlirValue found = {0};
   int64_t most = -1;
   for (intptr_t i = 0; i < mlirOperationGetNumOperands(kernel); ++i) {
-    MlirValue operand = mlirOperationGetOperand(kernel, i);
+    MlirValue operand = viewed(mlirOperationGetOperand(kernel, i));
     MlirOperation def = o3_value_def(operand);
     int64_t bytes = bytes_of(mlirValueGetType(operand));
     bool is_computed =
@@ -59,17 +73,21 @@ static MlirValue main_operand(MlirOperation kernel) {
   return found;
 }
 
-/* The last op before |kernel| that makes or reads |value|; null: others read it later. */
-static MlirOperation last_before(MlirOperation kernel, MlirValue value) {
-  MlirOperation last = o3_value_def(value), none = {0};
+/* Moves |last| on to the last op before |kernel| that reads |value| or a view of it; false: others read it
+ * later.
+ */
+static bool find_reader(MlirOperation kernel, MlirValue value, MlirOperation *last) {
   MlirOpOperand use = mlirValueGetFirstUse(value);
   for (; !mlirOpOperandIsNull(use); use = mlirOpOperandGetNextUse(use)) {
-    MlirOperation user = in_block(mlirOpOperandGetOwner(use), mlirOperationGetBlock(kernel));
+    MlirOperation owner = mlirOpOperandGetOwner(use);
+    MlirOperation user = in_block(owner, mlirOperationGetBlock(kernel));
     if (mlirOperationEqual(user, kernel)) continue;
-    if (!mlirOperationIsBeforeInBlock(user, kernel)) return none;
-    last = later(last, user);
+    if (is_view(owner) && !find_reader(kernel, mlirOperationGetResult(owner, 0), last)) return false;
+    if (is_view(user)) continue;
+    if (!mlirOperationIsBeforeInBlock(user, kernel)) return false;
+    *last = later(*last, user);
   }
-  return last;
+  return true;
 }
 
 /* Kernels have operands that are computed in the block, in front of it, or are free. */
@@ -99,8 +117,8 @@ static void move_up(MlirOperation kernel, MlirOperation barrier) {
   if (mlirOperationGetNumResults(kernel) != 1 || mlirValueIsNull(read)) return;
   int64_t bytes = bytes_of(mlirValueGetType(mlirOperationGetResult(kernel, 0)));
   if (bytes < 0 || bytes > bytes_of(mlirValueGetType(read))) return;
-  MlirOperation place = last_before(kernel, read);
-  if (mlirOperationIsNull(place)) return;
+  MlirOperation place = o3_value_def(read);
+  if (!find_reader(kernel, read, &place)) return;
   place = after_operands(kernel, place);
   move_after(kernel, mlirOperationIsNull(barrier) ? place : later(place, barrier));
 }

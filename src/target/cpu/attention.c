@@ -354,9 +354,8 @@ static o3_status_t build_seen(o3_builder_t *b, void *context, MlirValue *yields)
   (void)yields;
   move_tile(self, &self->score_nest, offset);
   build_scores(self, b);
-  const o3_gemm_side_t *last = &self->sides[self->num_sides - 1];
-  bool has_greatest =
-      self->num_sides && o3_vector_row_fits(&last->nest, last->dims[self->scores.columns.at[0]]);
+  const o3_gemm_side_t *last = self->num_sides ? &self->sides[self->num_sides - 1] : NULL;
+  bool has_greatest = last && o3_vector_row_fits(&last->nest, last->dims[self->scores.columns.at[0]]);
   for (int i = 0; i < self->num_sides; ++i)
     O3_TRY(build_side(self, b, &self->sides[i], offset, has_greatest && i + 1 == self->num_sides));
   build_softmax(self, b, count, has_greatest);

@@ -1,8 +1,5 @@
 /* All that a user may have got wrong is found here, before the first second of work. */
 #include <limits.h>
-#include <llvm-c/Core.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 

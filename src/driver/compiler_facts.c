@@ -1,8 +1,6 @@
 /* What compiler.h tells about the compiler itself: stages, targets, machines, versions. */
 #include <llvm-c/Core.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "driver/compilation.h"
 #include "o3/compiler.h"

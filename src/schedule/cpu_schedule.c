@@ -1,12 +1,5 @@
 #include "schedule/cpu_schedule.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/check.h"
-
 enum { LANES = O3_BLOCK_LANES, LINE_BYTES = 64, LONGEST_PIECE = 128, JOINED_PIECE = 28 };
 
 static int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }

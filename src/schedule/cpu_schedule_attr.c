@@ -113,8 +113,9 @@ static o3_status_t check_multiples(MlirOperation op, o3_schedule_family_t family
     const char *multiple = MULTIPLES[i].multiple, *of = MULTIPLES[i].of;
     int64_t part = value_of(family, values, of);
     if ((multiple ? value_of(family, values, multiple) : O3_BLOCK_LANES) % part == 0) continue;
-    char rule[64];
-    snprintf(rule, sizeof(rule), "a divisor of %s", multiple ? multiple : "16");
+    char lanes[16], rule[64];
+    snprintf(lanes, sizeof(lanes), "%d", O3_BLOCK_LANES);
+    snprintf(rule, sizeof(rule), "a divisor of %s", multiple ? multiple : lanes);
     return o3_schedule_refuse(op, of, part, rule);
   }
   return NULL;

@@ -5,7 +5,8 @@
  *
  * Needs: @main(session, memrefs...) -> memrefs..., @check(index...) -> i32 or none.
  * Guarantees: @main(session, memrefs..., outputs) stores its results' descriptors itself. Returned, they were
- * one value of all their fields, and LLVM's time for it grows with the square of their number: 2 s for 128.
+ * one value of all their fields, and LLVM's time for it grows with the square of their number
+ * (docs/design/cpu-backend.md).
  */
 #include "target/cpu/cpu.h"
 #include "target/cpu/cpu_ir.h"

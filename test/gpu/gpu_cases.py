@@ -87,7 +87,9 @@ class Packer:
             parts = [part for part in parts if part is not guilty[0]]
 
     def write(self, parts, path):
-        cases = [(part.point.label(), part.prefix, part.point.row.option("tol", 1),
+        from numeric_job import tolerance_factor
+
+        cases = [(part.point.label(), part.prefix, [tolerance_factor(part.point, self.level, sizes) for sizes in part.point.sizes],
                   [part.feeds(trial) for trial in range(len(part.data))], part.expected) for part in parts]
         with open(path, "wb") as file:
             pickle.dump((self.level, cases), file)
@@ -153,9 +155,10 @@ def run_library(path, results):
             except o3_model.O3Error as error:
                 results.update({(level, label): f"run {turn} of trial {trial}: {error}" for label, *_ in cases})
                 return
-            for label, prefix, factor, trials, expected in cases:
-                for i, want in enumerate(expected[min(trial, len(trials) - 1)]):
-                    what = difference(outputs[f"{prefix}y{i}"], want, factor)
+            for label, prefix, factors, trials, expected in cases:
+                known = min(trial, len(trials) - 1)
+                for i, want in enumerate(expected[known]):
+                    what = difference(outputs[f"{prefix}y{i}"], want, factors[known])
                     if what and not results[level, label]:
                         results[level, label] = f"run {turn} of trial {trial}, output {i}: {what}"
 

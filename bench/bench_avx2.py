@@ -15,7 +15,7 @@ import sys
 import bench_networks
 
 PACKAGES = ("onnxruntime", "openvino")
-FOLDER = os.path.join(bench_networks.BUILD, "avx2-peers")
+FOLDER = os.path.abspath(os.path.join(bench_networks.BUILD, "avx2-peers"))
 XGETBV, ONLY_AVX = bytes.fromhex("0f01d0"), bytes.fromhex("b00790")
 PROGRAM_LOAD, EXECUTABLE = 1, 1
 

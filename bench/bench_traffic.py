@@ -41,23 +41,34 @@ def bytes_of(memref):
     return math.prod(int(size) for size in match[1].split("x") if size) * int(match[3]) // 8 if match else 0
 
 
+def pages_of(where, first, size):
+    """{page: bytes of it} of |size| bytes at |first|."""
+    return {(where, page): min(first + size, (page + 1) * PAGE) - max(first, page * PAGE)
+            for page in range(first // PAGE, -(-(first + size) // PAGE))}
+
+
+def all_pages(operands):
+    """Of several operands; what two have of a page adds up."""
+    found = collections.Counter()
+    for pages in operands:
+        found.update(pages)
+    return {page: min(size, PAGE) for page, size in found.items()}
+
+
 def touches(text):
-    """[(kernel, [pages])] in the order of @main; ops that are no calls of kernels have no name."""
+    """[(kernel, {page: bytes})] in the order of @main; ops that are no calls of kernels have no name."""
     places, found = {}, []
     start = text.index("func.func @main")
     for line in text[start:text.index("\n  }", start)].split("\n"):
         if view := VIEW.search(line):
-            first = int(view[3])
-            places[view[1]] = [("arena", page) for page in range(first // PAGE, -(-(first + int(view[2])) // PAGE))]
+            places[view[1]] = pages_of("arena", int(view[3]), int(view[2]))
         elif (alias := ALIAS.search(line)) and alias[2] in places:
             places[alias[1]] = places[alias[2]]
         elif call := CALL.search(line):
-            pages = []
-            for name, memref in zip(VALUE.findall(call[2]), re.findall(r"memref<[^>]*>|\w+", call[3])):
-                pages += places.get(name) or [(name, page) for page in range(-(-bytes_of(memref) // PAGE))]
-            found.append((call[1], pages))
+            operands = zip(VALUE.findall(call[2]), re.findall(r"memref<[^>]*>|\w+", call[3]))
+            found.append((call[1], all_pages(places.get(name) or pages_of(name, 0, bytes_of(memref)) for name, memref in operands)))
         elif "ins(" in line:
-            found.append((None, [page for name in VALUE.findall(line) for page in places.get(name, [])]))
+            found.append((None, all_pages(places.get(name, {}) for name in VALUE.findall(line))))
     return found
 
 
@@ -82,7 +93,7 @@ def served(kernels, sizes):
         counts = {}
         for name, pages in kernels:
             counted = counts.setdefault(name, [0] * (len(sizes) + 1))
-            for page in dict.fromkeys(pages):
+            for page, size in pages.items():
                 found = [cache.use(page) for cache in caches]
-                counted[found.index(True) if True in found else len(sizes)] += PAGE
+                counted[found.index(True) if True in found else len(sizes)] += size
     return counts

@@ -267,10 +267,11 @@ def tables(options, rows, builds, layers, rooflines, peers):
     return "\n\n".join(text)
 
 
-def avx2_lines(rows, peers, level, machine, command):
-    peers = [peer for peer in peers if peer != "DeepSparse"]
-    table = run_table(rows, [*peers, level], [(level, peer) for peer in peers])
-    return [f"Written by `{command}`: {level} for x86-64-v3, and peers that take the machine for one without AVX-512 "
+def avx2_lines(options, rows, peers, machine):
+    levels = [f"O{level}" for level in options.levels]
+    table = run_table(rows, [*peers, *levels], [(f"O{max(options.levels)}", peer) for peer in peers])
+    command = " ".join(["bench/compare_cpu.py", "--target", AVX2, "--write", *(options.names or [])])
+    return [f"Written by `{command}`: {', '.join(levels)} for x86-64-v3, and peers that take the machine for one without AVX-512 "
             "(bench/bench_avx2.py). Milliseconds of a run.", "", machine, "", *table.splitlines()]
 
 
@@ -345,15 +346,15 @@ def main():
             builds += [(name, build) for build in built]
             layers += found
             rooflines = rooflines or machine_of
-    avx2 = avx2_lines(rows, peers.titles(), f"O{max(options.levels)}", machine, f"bench/compare_cpu.py --target {AVX2} --write")
-    text = "\n".join(avx2) if options.target == AVX2 else tables(options, rows, builds, layers, rooflines, peers.titles())
+    avx2 = avx2_lines(options, rows, peers.titles(), machine) if options.target == AVX2 else None
+    text = "\n".join(avx2) if avx2 else tables(options, rows, builds, layers, rooflines, peers.titles())
     print(text)
     missed = 0
     for what, value, bar, unit in bars(builds):
         met = value <= bar
         missed += not met
         print(f"{'PASS' if met else 'FAIL'} resnet50, {what}: {value:.1f} {unit}, at most {bar:.0f} wanted")
-    if options.write and options.target == AVX2:
+    if options.write and avx2:
         bench_tables.write(PAGE, AVX2_HEADING, avx2, keys=3)
     elif options.write:
         write_page(machine, "bench/compare_cpu.py --write", text)

@@ -116,7 +116,6 @@ o3_status_t o3_batch_launch_code(MlirOperation function, const o3_gpu_kernel_t *
                  .block = o3_build2(&b, "llvm.urem", number, blocks),
                  .own = o3_value_def(number)};
   MlirValue wide = o3_build1(&b, "llvm.zext", i64, O3_VALUES(code.batch));
-  O3_TRY(o3_walk(function, number_block, &code));
   for (int i = 0; i < kernel->num_arguments; ++i) {
     code.map = mlirBlockGetArgument(entry, i);
     code.rank = kernel->arguments[i].map.rank;
@@ -126,5 +125,5 @@ o3_status_t o3_batch_launch_code(MlirOperation function, const o3_gpu_kernel_t *
     else
       move_pointer(&b, code.map, wide, units->bytes[i]);
   }
-  return NULL;
+  return o3_walk(function, number_block, &code); /* last: it destroys what |b| may stand before */
 }

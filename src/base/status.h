@@ -22,10 +22,12 @@ typedef enum o3_status_code {
 typedef struct o3_status *o3_status_t;
 
 #define O3_MUST_USE          __attribute__((warn_unused_result))
+#define O3_NEVER_NULL        __attribute__((returns_nonnull))
 #define O3_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 
 /* A new failure. Never returns NULL: when memory is out, a static out-of-memory status comes back. */
-o3_status_t o3_status_create(o3_status_code_t code, const char *format, ...) O3_PRINTF(2, 3) O3_MUST_USE;
+o3_status_t o3_status_create(o3_status_code_t code, const char *format, ...) O3_PRINTF(2, 3) O3_MUST_USE
+O3_NEVER_NULL;
 
 /* Puts "context: " before the message of |status|, which it takes and returns. NULL stays NULL. */
 o3_status_t o3_status_annotate(o3_status_t status, const char *format, ...) O3_PRINTF(2, 3) O3_MUST_USE;

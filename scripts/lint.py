@@ -186,6 +186,25 @@ def unique_names():
         seen[name] = path
 
 
+def shared_functions():
+    """A function that a header declares is one that other files use, or a macro of the header."""
+    users, pasted = {}, set()
+    for path in files(".c", ".h", ".def"):
+        text = "\n".join(lines_of(path))
+        pasted.update(re.findall(r"\b(o3\w+_)##", text))
+        for word in re.findall(r"\bo3\w+", text):
+            users.setdefault(word, []).append(path)
+    for path in files(".h", folders=("src", "runtime", "tools")):
+        for number, line in enumerate(lines_of(path), 1):
+            match = re.match(r"(?!static )[A-Za-z][\w *]*?[ *](o3\w+)\(", line)
+            if not match or match.group(1).startswith(tuple(pasted)):
+                continue
+            places = users[match.group(1)]
+            if len(set(places)) <= 2 and places.count(path) == 1:
+                yield (f"{path}:{number}: '{match.group(1)}' is used by no other file than its own; it is static there, "
+                       "or goes")
+
+
 def unfinished():
     marks = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X)\b")
     endings = (".c", ".h", ".def", ".py", ".sh", ".cmake", ".mlir", ".proto", ".txt", ".md")
@@ -196,7 +215,7 @@ def unfinished():
 
 
 RULES = [folder_direction, function_length, function_median, file_length, headers_alone, formatting, unique_names,
-         unfinished]
+         shared_functions, unfinished]
 
 
 def main():

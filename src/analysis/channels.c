@@ -278,10 +278,6 @@ bool o3_channels_known(const o3_channels_t *channels, const o3_channel_axis_t *a
   return channels->known[axis->base + channel];
 }
 
-bool o3_channels_needed(const o3_channels_t *channels, const o3_channel_axis_t *axis, int64_t channel) {
-  return channels->needed[axis->base + channel];
-}
-
 bool o3_channels_kept(const o3_channels_t *channels, const o3_channel_axis_t *axis, int64_t channel) {
   int64_t node = axis->base + channel;
   while (channels->parent[node] != node) node = channels->parent[node];

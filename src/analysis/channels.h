@@ -76,7 +76,6 @@ const o3_channel_relation_t *o3_channels_relation(const o3_channels_t *channels,
 
 bool o3_channels_known(const o3_channels_t *channels, const o3_channel_axis_t *axis, int64_t channel,
                        float *number);
-bool o3_channels_needed(const o3_channels_t *channels, const o3_channel_axis_t *axis, int64_t channel);
 bool o3_channels_kept(const o3_channels_t *channels, const o3_channel_axis_t *axis, int64_t channel);
 int64_t o3_channels_count_kept(const o3_channels_t *channels, const o3_channel_axis_t *axis);
 

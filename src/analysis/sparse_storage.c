@@ -229,8 +229,14 @@ static void visit_row(packer_t *self, int64_t m) {
   }
 }
 
+/* Blocks of outputs: those of convolutions and matrices are padded to whole 16, compressed rows are not. */
+static int64_t count_rows(const o3_sparse_weight_t *weight, const o3_sparse_block_t *block) {
+  if (block->lanes == 1) return weight->outputs;
+  return (weight->outputs + LANES - 1) / LANES * LANES / block->lanes;
+}
+
 static int64_t visit(packer_t *self) {
-  int64_t rows = o3_sparse_num_rows(self->weight, &self->block);
+  int64_t rows = count_rows(self->weight, &self->block);
   for (int64_t r = 0; r < rows; ++r) {
     if (self->packed) self->packed->rows[r] = (int32_t)self->count;
     int64_t m = r * self->block.lanes;
@@ -238,11 +244,6 @@ static int64_t visit(packer_t *self) {
   }
   if (self->packed) self->packed->rows[rows] = (int32_t)self->count;
   return self->count ? self->count : 1;
-}
-
-int64_t o3_sparse_num_rows(const o3_sparse_weight_t *weight, const o3_sparse_block_t *block) {
-  if (block->lanes == 1) return weight->outputs;
-  return (weight->outputs + LANES - 1) / LANES * LANES / block->lanes;
 }
 
 int64_t o3_sparse_count(const o3_sparse_weight_t *weight, const o3_sparse_block_t *block) {
@@ -261,13 +262,13 @@ static int64_t rows_of_unit(const o3_sparse_weight_t *weight, const o3_sparse_bl
 }
 
 int64_t o3_sparse_num_parts(const o3_sparse_weight_t *weight, const o3_sparse_block_t *block) {
-  int64_t rows = o3_sparse_num_rows(weight, block);
+  int64_t rows = count_rows(weight, block);
   if (block->lanes > 1) return rows * block->lanes / LANES;
   return weight->is_matmul ? (rows + MATRIX_PART - 1) / MATRIX_PART : rows;
 }
 
 int64_t o3_sparse_rows_size(const o3_sparse_weight_t *weight, const o3_sparse_block_t *block) {
-  return o3_sparse_num_rows(weight, block) + 1 + o3_sparse_num_parts(weight, block) + 1;
+  return count_rows(weight, block) + 1 + o3_sparse_num_parts(weight, block) + 1;
 }
 
 /* Vectors multiplied for each position up to row |row|; outputs are stored whether they have entries or not.
@@ -330,7 +331,7 @@ void o3_sparse_pack(const o3_sparse_weight_t *weight, const o3_sparse_block_t *b
                     o3_sparse_packed_t *packed) {
   packer_t self = {.weight = weight, .block = *block, .packed = packed};
   packed->columns[0] = 0;
-  packed->num_rows = o3_sparse_num_rows(weight, block);
+  packed->num_rows = count_rows(weight, block);
   packed->num_entries = visit(&self);
   int64_t size = o3_sparse_columns_of_entry(block), last = packed->num_entries * size;
   packed->columns[last] = packed->columns[last - size] ^ 1;

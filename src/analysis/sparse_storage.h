@@ -96,9 +96,6 @@ int64_t o3_sparse_columns_of_entry(const o3_sparse_block_t *block);
 /* How many entries the weights have in blocks of this form. */
 int64_t o3_sparse_count(const o3_sparse_weight_t *weight, const o3_sparse_block_t *block);
 
-/* Blocks of outputs: those of convolutions and matrices are padded to whole 16, compressed rows are not. */
-int64_t o3_sparse_num_rows(const o3_sparse_weight_t *weight, const o3_sparse_block_t *block);
-
 /* Numbers in |rows|, and the parts that they end with. */
 int64_t o3_sparse_rows_size(const o3_sparse_weight_t *weight, const o3_sparse_block_t *block);
 int64_t o3_sparse_num_parts(const o3_sparse_weight_t *weight, const o3_sparse_block_t *block);

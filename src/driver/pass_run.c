@@ -15,7 +15,8 @@ static _Thread_local const char *current_pass;
 
 const char *o3_pass_current(void) { return current_pass; }
 
-void o3_pass_print(const char *selected, const char *when, const char *name, MlirModule module) {
+/* Prints the module to stderr if |selected|, "all" or a pass's name, covers |name|. */
+static void print_module(const char *selected, const char *when, const char *name, MlirModule module) {
   if (!selected || (strcmp(selected, "all") != 0 && strcmp(selected, name) != 0)) return;
   char *text = o3_ir_print(mlirModuleGetOperation(module));
   fprintf(stderr, "// ----- IR %s %s -----\n%s\n", when, name, text ? text : "// out of memory");
@@ -78,7 +79,7 @@ static double processor_ms(void) { return (double)clock() * 1e3 / CLOCKS_PER_SEC
 o3_status_t o3_pass_run(const o3_pass_runner_t *runner, const o3_pass_info_t *pass, MlirModule module,
                         bool last) {
   double start = processor_ms();
-  o3_pass_print(runner->print_before, "before", pass->name, module);
+  print_module(runner->print_before, "before", pass->name, module);
   MlirModule before = mlirModuleFromOperation(mlirOperationClone(mlirModuleGetOperation(module)));
   current_pass = pass->name;
   o3_status_t status = pass->run(runner->env, module);
@@ -88,6 +89,6 @@ o3_status_t o3_pass_run(const o3_pass_runner_t *runner, const o3_pass_info_t *pa
   if (status) status = explain(runner, pass, before, status);
   mlirModuleDestroy(before);
   o3_log(O3_LOG_DEBUG, "pass %s: %.1f ms of processor time", pass->name, processor_ms() - start);
-  if (!status) o3_pass_print(runner->print_after, "after", pass->name, module);
+  if (!status) print_module(runner->print_after, "after", pass->name, module);
   return status;
 }

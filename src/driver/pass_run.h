@@ -17,9 +17,6 @@ typedef struct o3_pass_runner {
 o3_status_t o3_pass_run(const o3_pass_runner_t *runner, const o3_pass_info_t *pass, MlirModule module,
                         bool last) O3_MUST_USE;
 
-/* Prints the module to stderr if |selected|, "all" or a pass's name, covers |name|. */
-void o3_pass_print(const char *selected, const char *when, const char *name, MlirModule module);
-
 /* The pass that this thread runs, for messages about crashes; NULL when none. */
 const char *o3_pass_current(void);
 

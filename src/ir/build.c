@@ -21,12 +21,6 @@ o3_builder_t o3_builder_after(MlirOperation op) {
   return builder;
 }
 
-o3_builder_t o3_builder_in(MlirBlock block, MlirLocation location) {
-  o3_builder_t builder = o3_builder_at_end(block, location);
-  builder.before = mlirBlockGetTerminator(block);
-  return builder;
-}
-
 /* Most ops have few attributes; the array lives on the stack. */
 enum { MAX_ATTRS = 32 };
 

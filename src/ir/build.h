@@ -45,8 +45,6 @@ typedef struct o3_op_spec {
 o3_builder_t o3_builder_at_end(MlirBlock block, MlirLocation location);
 o3_builder_t o3_builder_before(MlirOperation op); /* takes the op's location */
 o3_builder_t o3_builder_after(MlirOperation op);
-/* Before the block's terminator if it has one, else at its end. */
-o3_builder_t o3_builder_in(MlirBlock block, MlirLocation location);
 
 MlirOperation o3_build(o3_builder_t *builder, const o3_op_spec_t *spec);
 

@@ -62,14 +62,6 @@ int o3_op_ints(MlirOperation op, const char *name, int64_t *values, int capacity
   return count;
 }
 
-int o3_op_floats(MlirOperation op, const char *name, float *values, int capacity) {
-  MlirAttribute attr = o3_op_attr(op, name);
-  if (mlirAttributeIsNull(attr) || !mlirAttributeIsADenseF32Array(attr)) return -1;
-  int count = (int)mlirDenseArrayGetNumElements(attr);
-  for (int i = 0; i < count && i < capacity; ++i) values[i] = mlirDenseF32ArrayGetElement(attr, i);
-  return count;
-}
-
 MlirOperation o3_value_def(MlirValue value) {
   return mlirValueIsAOpResult(value) ? mlirOpResultGetOwner(value) : (MlirOperation){0};
 }
@@ -197,9 +189,6 @@ MlirAttribute o3_attr_i64(MlirContext context, int64_t value) {
 }
 MlirAttribute o3_attr_i32(MlirContext context, int32_t value) {
   return mlirIntegerAttrGet(mlirIntegerTypeGet(context, 32), value);
-}
-MlirAttribute o3_attr_index(MlirContext context, int64_t value) {
-  return mlirIntegerAttrGet(mlirIndexTypeGet(context), value);
 }
 MlirAttribute o3_attr_bool(MlirContext context, bool value) { return mlirBoolAttrGet(context, value); }
 MlirAttribute o3_attr_f32(MlirContext context, double value) {

@@ -49,7 +49,6 @@ bool o3_op_bool(MlirOperation op, const char *name, bool fallback);
 MlirStringRef o3_op_string(MlirOperation op, const char *name);
 /* Copies at most |capacity| integers of a DenseI64Array; the count, or -1 when absent. */
 int o3_op_ints(MlirOperation op, const char *name, int64_t *values, int capacity);
-int o3_op_floats(MlirOperation op, const char *name, float *values, int capacity);
 
 /* The op that defines |value|; NULL op for a block argument. */
 MlirOperation o3_value_def(MlirValue value);
@@ -93,7 +92,6 @@ char *o3_attr_text(MlirAttribute attr);
 /* ---- Attributes ---- */
 MlirAttribute o3_attr_i64(MlirContext context, int64_t value);
 MlirAttribute o3_attr_i32(MlirContext context, int32_t value);
-MlirAttribute o3_attr_index(MlirContext context, int64_t value);
 MlirAttribute o3_attr_bool(MlirContext context, bool value);
 MlirAttribute o3_attr_f32(MlirContext context, double value);
 MlirAttribute o3_attr_float(MlirType type, double value);

@@ -2,12 +2,12 @@
  * already are replaced by constants or by o3.size on the spot. */
 #include "normalize/nz.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/check.h"
+#include "tensorio/half.h"
 
 /* ---- Failing ---- */
 
@@ -154,12 +154,6 @@ int o3_nz_const_floats(o3_nz_t *nz, MlirValue value, const char *what, double *v
   return fact->num_elements;
 }
 
-const void *o3_nz_const_data(const o3_nz_t *nz, MlirValue value, size_t *bytes) {
-  MlirOperation op = mlirValueIsNull(value) ? (MlirOperation){0} : o3_value_def(value);
-  if (!o3_op_is(op, "o3.constant")) return NULL;
-  return o3_weights_data(nz->weights, o3_op_attr(op, "value"), bytes);
-}
-
 void o3_nz_note(o3_nz_t *nz, MlirValue value, const o3_fact_t *fact) {
   o3_fact_t *copy = O3_ARENA_NEW(nz->arena, o3_fact_t);
   if (!copy || !o3_ptr_map_put(nz->facts, value.ptr, copy)) {
@@ -171,14 +165,6 @@ void o3_nz_note(o3_nz_t *nz, MlirValue value, const o3_fact_t *fact) {
 
 /* ---- Constants ---- */
 
-static double half_to_double(uint16_t bits) {
-  int exponent = (bits >> 10) & 31, fraction = bits & 1023;
-  double magnitude = exponent == 0    ? ldexp(fraction, -24)
-                     : exponent == 31 ? (fraction ? NAN : INFINITY)
-                                      : ldexp(1024 + fraction, exponent - 25);
-  return bits >> 15 ? -magnitude : magnitude;
-}
-
 static double load_float(MlirType type, const uint8_t *at) {
   if (mlirTypeIsAF64(type)) {
     double value;
@@ -187,11 +173,9 @@ static double load_float(MlirType type, const uint8_t *at) {
   }
   uint32_t bits = 0;
   memcpy(&bits, at, (size_t)o3_type_bits(type) / 8);
-  if (mlirTypeIsAF16(type)) return half_to_double((uint16_t)bits);
-  if (mlirTypeIsABF16(type)) bits <<= 16;
-  float value;
-  memcpy(&value, &bits, sizeof(value));
-  return value;
+  if (mlirTypeIsAF16(type)) return o3_half_to_float((uint16_t)bits);
+  if (mlirTypeIsABF16(type)) return o3_bfloat_to_float((uint16_t)bits);
+  return o3_float_from_bits(bits);
 }
 
 static int64_t load_int(MlirType type, const uint8_t *at) {

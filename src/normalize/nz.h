@@ -110,8 +110,6 @@ int o3_nz_exprs(const o3_nz_t *nz, MlirValue value, MlirAffineExpr *exprs, int c
  * converters resolve -1 and the like with ops first. The tensor's length must be static. The count, or -1
  * with a failure. */
 int o3_nz_bind_sizes(o3_nz_t *nz, MlirValue value, const char *what, MlirAffineExpr *exprs, int capacity);
-/* Bytes of a constant of any size, row-major; NULL when the value is no constant. */
-const void *o3_nz_const_data(const o3_nz_t *nz, MlirValue value, size_t *bytes);
 
 /* ---- Constants ---- */
 

@@ -56,8 +56,9 @@ MlirValue o3_nz_ungroup_heads(o3_nz_t *nz, MlirValue x) {
   return o3_nz_reshape(nz, x, &joined);
 }
 
-/* b is broadcast along the heads of a group, not copied. */
-MlirValue o3_nz_grouped_product(o3_nz_t *nz, MlirValue a, MlirValue b) {
+/* a times b with the heads that share one of b's as a dimension of their own: B G N/G M L, or B N M L when N
+ * is G; a may have them so already. b is broadcast along the heads of a group, not copied. */
+static MlirValue grouped_product(o3_nz_t *nz, MlirValue a, MlirValue b) {
   int64_t groups = o3_nz_static_dim(nz, b, 1, "the number of heads");
   if (o3_nz_failed(nz)) return (MlirValue){0};
   if (o3_nz_rank(nz, a) == 4) {
@@ -79,7 +80,7 @@ MlirValue o3_nz_grouped_scores(o3_nz_t *nz, MlirValue q, MlirValue k) {
 }
 
 MlirValue o3_nz_grouped_matmul(o3_nz_t *nz, MlirValue a, MlirValue b) {
-  return o3_nz_ungroup_heads(nz, o3_nz_grouped_product(nz, a, b));
+  return o3_nz_ungroup_heads(nz, grouped_product(nz, a, b));
 }
 
 MlirType o3_nz_compute_type(o3_nz_t *nz, MlirType element) {

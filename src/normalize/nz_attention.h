@@ -12,10 +12,8 @@ MlirValue o3_nz_join_heads(o3_nz_t *nz, MlirValue x);
 /* a (B N M K) times b (B G K L): B N M L, where each of b's G heads serves N/G heads of a, in order. Failure
  * when G does not divide N; both must be static. */
 MlirValue o3_nz_grouped_matmul(o3_nz_t *nz, MlirValue a, MlirValue b);
-/* The same, with the heads that share one of b's as a dimension of their own: B G N/G M L, or B N M L when N
- * is G; a may have them so already. */
-MlirValue o3_nz_grouped_product(o3_nz_t *nz, MlirValue a, MlirValue b);
-/* Such a product of q (B N M K) and k (B G L K), transposed. */
+/* The scores of q (B N M K) and k (B G L K), q times k transposed: B G N/G M L with the heads that share one
+ * of k's as a dimension of their own, or B N M L when N is G. */
 MlirValue o3_nz_grouped_scores(o3_nz_t *nz, MlirValue q, MlirValue k);
 /* The third dimension from the end counts heads, of which there are one or a multiple of |groups|: it becomes
  * two. Tensors of lower rank stay as they are. And B G N/G M L -> B N M L; others stay. */

@@ -39,7 +39,8 @@ o3_precision_kind_t o3_precision_kind(MlirOperation op) {
   return O3_PRECISION_OTHER;
 }
 
-double o3_precision_largest(MlirType narrow) { return mlirTypeIsAF16(narrow) ? 65504 : 0x1.FEp127; }
+/* The largest finite number of |narrow|, f16 or bf16. */
+static double largest_of(MlirType narrow) { return mlirTypeIsAF16(narrow) ? 65504 : 0x1.FEp127; }
 
 static bool is_f32(MlirValue value) {
   MlirType type = mlirValueGetType(value);
@@ -141,7 +142,7 @@ o3_status_t o3_precision_find_kept(o3_pass_env_t *env, const o3_ptr_vec_t *ops, 
                    .pending = o3_ptr_vec(env->arena)};
   O3_TRY_ALLOC(self.kept);
   O3_TRY_ALLOC(self.positions);
-  double largest = o3_precision_largest(narrow);
+  double largest = largest_of(narrow);
   for (size_t i = 0; i < ops->count; ++i) {
     MlirOperation op = {ops->items[i]};
     if (carries_large(&self, op, largest)) O3_TRY(keep(&self, op));

@@ -17,9 +17,6 @@ typedef enum o3_precision_kind {
 } o3_precision_kind_t;
 o3_precision_kind_t o3_precision_kind(MlirOperation op);
 
-/* The largest finite number of |narrow|, f16 or bf16. */
-double o3_precision_largest(MlirType narrow);
-
 /* Of |ops|, @main's in their order, those that stay in f32 with their results, as keys of *kept (in |env|'s
  * arena):
  * - what makes angles of sines, and numbers that become integers: elementwise ops and moves, and products of

@@ -211,7 +211,7 @@ static void print_caches(o3_strbuf_t *text, const o3_peaks_t *peaks) {
   o3_strbuf_puts(text, "]");
 }
 
-void o3_run_json_profile(o3_strbuf_t *text, const o3_run_profile_t *profile) {
+static void print_profile(o3_strbuf_t *text, const o3_run_profile_t *profile) {
   print_key(text, "profile");
   o3_strbuf_printf(text, "{\"runs\": %" PRId64, profile->runs);
   print_integer_field(text, "threads", profile->threads);
@@ -241,6 +241,6 @@ void o3_run_json_result(o3_strbuf_t *text, const o3_run_result_t *result, const 
   }
   o3_strbuf_puts(text, "]");
   if (result->timed) print_times(text, &result->times);
-  if (result->profile) o3_run_json_profile(text, result->profile);
+  if (result->profile) print_profile(text, result->profile);
   o3_strbuf_puts(text, "}");
 }

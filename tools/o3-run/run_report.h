@@ -17,7 +17,6 @@ void o3_run_text_profile(o3_strbuf_t *text, const o3_run_profile_t *profile);
 /* For programs. Numbers that JSON lacks are the strings "NaN", "Infinity" and "-Infinity". */
 void o3_run_json_model(o3_strbuf_t *text, const o3_run_model_t *model);
 void o3_run_json_result(o3_strbuf_t *text, const o3_run_result_t *result, const o3_run_options_t *options);
-void o3_run_json_profile(o3_strbuf_t *text, const o3_run_profile_t *profile);
 
 /* Appends element |index| of |tensor|: integers exactly, floats with |digits| significant digits. */
 void o3_run_print_element(o3_strbuf_t *text, const o3_tensor_t *tensor, int64_t index, int digits);

@@ -235,7 +235,7 @@ static int position_of(const o3_nest_operand_t *operand, int dim) {
 }
 
 /* The dims of the product that |dim| is made of, outermost first. */
-void o3_gemm_list_parts(const o3_nest_t *nest, int dim, o3_gemm_dims_t *parts) {
+static void list_parts(const o3_nest_t *nest, int dim, o3_gemm_dims_t *parts) {
   for (int d = 0; d < nest->num_dims; ++d) {
     if (d == dim || nest->merged_into[d] == dim) push(parts, d);
   }
@@ -243,7 +243,7 @@ void o3_gemm_list_parts(const o3_nest_t *nest, int dim, o3_gemm_dims_t *parts) {
 
 void o3_gemm_list_columns(const o3_gemm_product_t *p, o3_gemm_dims_t *parts) {
   *parts = (o3_gemm_dims_t){0};
-  for (int i = 0; i < p->columns.count; ++i) o3_gemm_list_parts(p->nest, p->columns.at[i], parts);
+  for (int i = 0; i < p->columns.count; ++i) list_parts(p->nest, p->columns.at[i], parts);
 }
 
 bool o3_gemm_read_side(const o3_gemm_product_t *p, MlirOperation op, o3_gemm_side_t *side) {
@@ -276,7 +276,7 @@ const char *o3_gemm_merge_columns(const o3_gemm_product_t *p, o3_gemm_side_t *si
 void o3_gemm_split_place(const o3_gemm_product_t *p, const o3_gemm_side_t *side, o3_builder_t *b, int dim,
                          MlirValue at, o3_loops_frame_t *frame) {
   o3_gemm_dims_t parts = {0};
-  o3_gemm_list_parts(p->nest, dim, &parts);
+  list_parts(p->nest, dim, &parts);
   for (int i = parts.count - 1; i >= 0; --i) {
     int own = side->dims[parts.at[i]];
     frame->fixed[own] = true;

@@ -26,8 +26,7 @@ bool o3_gemm_sort(o3_nest_t *nest, int a, o3_gemm_product_t *product);
 /* False when |nest| is no product in f32 or f64 that the kernel takes; its dims may have been merged. */
 bool o3_gemm_match(o3_nest_t *nest, o3_gemm_product_t *product);
 
-/* The dims that |dim| was merged from, outermost first. */
-void o3_gemm_list_parts(const o3_nest_t *nest, int dim, o3_gemm_dims_t *parts);
+/* The dims that the columns were merged from, outermost first. */
 void o3_gemm_list_columns(const o3_gemm_product_t *product, o3_gemm_dims_t *parts);
 
 /* The number of iterations of all |dims|; sizes known only at run time count as |unknown|, and make it -1

@@ -9,16 +9,19 @@
 #include "target/nvptx/pool_kernel.h"
 #include "target/nvptx/row_kernel.h"
 
-static const o3_fast_family_t FAMILIES[] = {
-#define O3_FAST_FAMILY(name, make, least, matrix, summary) {name, summary, least, matrix, make},
+/* A row of fast_kernels.def. */
+typedef struct family {
+  const char *name;
+  int least;       /* compute capability: 90 is 9.0 */
+  unsigned matrix; /* instructions that it needs: O3_GPU_WGMMA, ... */
+  o3_kernel_make_fn_t make;
+} family_t;
+
+static const family_t FAMILIES[] = {
+#define O3_FAST_FAMILY(name, make, least, matrix, summary) {name, least, matrix, make},
 #include "target/nvptx/fast_kernels.def"
 #undef O3_FAST_FAMILY
 };
-
-const o3_fast_family_t *o3_fast_family_at(int index) {
-  int count = (int)(sizeof(FAMILIES) / sizeof(FAMILIES[0]));
-  return index >= 0 && index < count ? &FAMILIES[index] : NULL;
-}
 
 /* Why the kernel would not run on a card that gives less than the family counts on. */
 static const char *misfit(const o3_gpu_t *gpu, const o3_gpu_kernel_t *kernel) {
@@ -28,8 +31,8 @@ static const char *misfit(const o3_gpu_t *gpu, const o3_gpu_kernel_t *kernel) {
 }
 
 /* A kernel of one batch is only taken when it can run for all. */
-static o3_status_t try_family(const o3_kernel_site_t *site, const o3_fast_family_t *family,
-                              o3_gpu_kernel_t *kernel, o3_batch_units_t *units, const char **why_not) {
+static o3_status_t try_family(const o3_kernel_site_t *site, const family_t *family, o3_gpu_kernel_t *kernel,
+                              o3_batch_units_t *units, const char **why_not) {
   O3_TRY_CONTEXT(family->make(site, kernel, why_not), "family '%s'", family->name);
   if (*why_not) return NULL;
   kernel->family = family->name;
@@ -41,8 +44,8 @@ static o3_status_t try_family(const o3_kernel_site_t *site, const o3_fast_family
 
 static o3_status_t try_families(const o3_kernel_site_t *site, o3_gpu_kernel_t *kernel,
                                 o3_batch_units_t *units, o3_strbuf_t *reasons, bool *taken) {
-  const o3_fast_family_t *family;
-  for (int i = 0; !*taken && (family = o3_fast_family_at(i)); ++i) {
+  for (size_t i = 0; !*taken && i < sizeof(FAMILIES) / sizeof(FAMILIES[0]); ++i) {
+    const family_t *family = &FAMILIES[i];
     const char *why_not = NULL;
     if (site->gpu->sm < family->least || family->matrix & ~site->gpu->matrix) continue;
     O3_TRY(try_family(site, family, kernel, units, &why_not));

@@ -17,7 +17,9 @@ static MlirAttribute alignment(o3_builder_t *b, MlirType element, int count) {
   return o3_attr_i64(b->context, bytes < 16 ? bytes : 16);
 }
 
-bool o3_lanes_are_aligned(MlirType type, int count) {
+/* Whether |count| elements from a multiple of |count| on can be loaded at once from a buffer of |type| whose
+ * last index they follow. */
+static bool are_aligned(MlirType type, int count) {
   int64_t strides[O3_IR_MAX_RANK], offset;
   int rank = o3_type_rank(type);
   if (o3_type_bits(o3_type_element(type)) < 8 || !rank) return false;
@@ -185,7 +187,7 @@ static o3_status_t find_scatter(MlirOperation op, void *context) {
   bool outer = false;
   for (int i = 0; i < last; ++i) outer |= is_moving(self, mlirOperationGetOperand(op, i));
   bool neighbours = is_index(index, self->dim) &&
-                    o3_lanes_are_aligned(mlirValueGetType(mlirOperationGetOperand(op, 0)), self->count);
+                    are_aligned(mlirValueGetType(mlirOperationGetOperand(op, 0)), self->count);
   self->found |= outer || (is_moving(self, index) && !neighbours);
   return NULL;
 }
@@ -284,7 +286,7 @@ static bool is_vector_load(const clones_t *self, int group, MlirOperation op) {
       !is_index(mlirOperationGetOperand(op, last), self->lanes->dim))
     return false;
   return is_uniform(self, group, op, last) &&
-         o3_lanes_are_aligned(mlirValueGetType(mlirOperationGetOperand(op, 0)), self->lanes->vector);
+         are_aligned(mlirValueGetType(mlirOperationGetOperand(op, 0)), self->lanes->vector);
 }
 
 static o3_status_t load_vector(clones_t *self, int group, MlirOperation op) {

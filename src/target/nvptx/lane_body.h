@@ -16,10 +16,6 @@ typedef struct o3_lanes {
 /* Lets the ops of the body take the card's fast instructions where what it yields is in half precision. */
 o3_status_t o3_lanes_relax(const o3_nest_t *nest) O3_MUST_USE;
 
-/* Whether |count| elements from a multiple of |count| on can be loaded at once from a buffer of |type| whose
- * last index they follow. */
-bool o3_lanes_are_aligned(MlirType type, int count);
-
 /* Whether the body loads from places that depend on |dim| and are no neighbours for |count| elements along
  * it. */
 o3_status_t o3_lanes_scatter(const o3_nest_t *nest, int dim, int count, bool *scattered) O3_MUST_USE;

@@ -1,4 +1,4 @@
-// RUN: o3-opt --cpu-loops %s | FileCheck %s
+// RUN: o3-opt --target x86-64-v4 --cpu-loops %s | FileCheck %s
 // RUN: o3-opt --cpu-reference-loops -O0 %s | FileCheck --check-prefix=O0 %s
 
 // O0-LABEL: func.func @main

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/check.h"
 #include "fuse/fold_transposes.h"
 #include "fuse/merge.h"
 #include "ir/build.h"
@@ -255,18 +254,19 @@ static MlirValue build_empty(const outliner_t *self, o3_builder_t *b) {
   return o3_build1(b, "tensor.empty", type, count, sizes);
 }
 
-static void replace_by_call(outliner_t *self, const char *name) {
+static o3_status_t replace_by_call(outliner_t *self, const char *name) {
   MlirOperation root = self->group->root->op;
   o3_builder_t b = o3_builder_before(root);
   size_t count = self->captures.count;
   MlirValue *operands = O3_ARENA_ARRAY(self->groups->arena, MlirValue, count + 1);
-  O3_ASSERT(operands, "a few bytes for each value");
+  O3_TRY_ALLOC(operands);
   for (size_t i = 0; i < count; ++i) operands[i].ptr = self->captures.items[i];
   operands[count] = build_empty(self, &b);
   MlirAttribute callee = mlirFlatSymbolRefAttrGet(b.context, O3_STR(name));
   MlirValue result = o3_build1_attrs(&b, "func.call", mlirValueGetType(operands[count]), (int)count + 1,
                                      operands, O3_ATTRS({"callee", callee}));
   mlirValueReplaceAllUsesOfWith(mlirOperationGetResult(root, 0), result);
+  return NULL;
 }
 
 static MlirType argument_types(const outliner_t *self, MlirType *types, MlirLocation *locations) {
@@ -302,6 +302,5 @@ o3_status_t o3_fuse_outline(const o3_groups_t *groups, const o3_group_t *group, 
   MlirBlock body = mlirBlockCreate((intptr_t)self.captures.count + 1, types, locations);
   O3_TRY(build_function(&self, name, type, body));
   O3_TRY(fill_body(&self, body));
-  replace_by_call(&self, name);
-  return NULL;
+  return replace_by_call(&self, name);
 }

@@ -15,7 +15,6 @@
 
 #include <string.h>
 
-#include "base/check.h"
 #include "base/map.h"
 #include "fuse/kernel_body.h"
 #include "target/cpu/cpu.h"
@@ -168,17 +167,18 @@ void o3_cpu_kernel_begin(o3_builder_t *b, MlirModule module, int64_t number, con
 /* ---- The list ---- */
 
 /* |names| without repetitions. */
-static MlirAttribute distinct(marker_t *self, MlirAttribute names) {
+static o3_status_t distinct(marker_t *self, MlirAttribute names, MlirAttribute *result) {
   intptr_t count = mlirArrayAttrGetNumElements(names), kept = 0;
   MlirAttribute *items = O3_ARENA_ARRAY(self->env->arena, MlirAttribute, (size_t)count + 1);
-  O3_ASSERT(items, "a few bytes for each op");
+  O3_TRY_ALLOC(items);
   for (intptr_t i = 0; i < count; ++i) {
     MlirAttribute name = mlirArrayAttrGetElement(names, i);
     bool seen = false;
     for (intptr_t k = 0; k < kept; ++k) seen |= mlirAttributeEqual(items[k], name);
     if (!seen) items[kept++] = name;
   }
-  return mlirArrayAttrGet(self->env->context, kept, items);
+  *result = mlirArrayAttrGet(self->env->context, kept, items);
+  return NULL;
 }
 
 static o3_status_t list(marker_t *self, MlirStringRef name, MlirStringRef kind, MlirAttribute nodes,
@@ -197,9 +197,10 @@ static o3_status_t list(marker_t *self, MlirStringRef name, MlirStringRef kind, 
 /* ---- The walk ---- */
 
 static o3_status_t mark_call(marker_t *self, MlirOperation call, MlirOperation kernel) {
+  MlirAttribute nodes;
   int64_t number;
-  O3_TRY(list(self, o3_op_string(kernel, "sym_name"), o3_op_string(kernel, O3_KERNEL_KIND),
-              distinct(self, o3_op_attr(kernel, O3_KERNEL_NODES)), &number));
+  O3_TRY(distinct(self, o3_op_attr(kernel, O3_KERNEL_NODES), &nodes));
+  O3_TRY(list(self, o3_op_string(kernel, "sym_name"), o3_op_string(kernel, O3_KERNEL_KIND), nodes, &number));
   o3_op_attr_set(call, O3_CPU_KERNEL_NUMBER, o3_attr_i64(self->env->context, number));
   return NULL;
 }

@@ -86,8 +86,6 @@ static void bind_result_symbols(o3_lw_t *lw, MlirOperation op, int count, const 
 
 /* ---- Ops ---- */
 
-enum { MAX_VALUES = 1024 };
-
 static MlirValue mapped(const o3_lw_t *lw, MlirValue old) {
   void *value = o3_ptr_map_get(lw->values, old.ptr);
   O3_ASSERT(value, "operands are lowered before the ops that read them");
@@ -142,11 +140,12 @@ static o3_status_t lower_region(o3_lw_t *lw, MlirOperation parent, MlirRegion ol
 
 /* An op of an upstream dialect: the same with new operands, types and regions. */
 static o3_status_t rebuild(o3_lw_t *lw, MlirOperation op, const MlirValue *operands, MlirValue *results) {
-  MlirType types[MAX_VALUES];
   MlirRegion regions[8];
   int num_results = (int)mlirOperationGetNumResults(op), num_regions = (int)mlirOperationGetNumRegions(op);
   int num_attrs = (int)mlirOperationGetNumAttributes(op), kept = 0;
   o3_attr_t attrs[32];
+  MlirType *types = O3_ARENA_ARRAY(lw->arena, MlirType, (size_t)num_results + 1);
+  O3_TRY_ALLOC(types);
   O3_ASSERT(num_regions <= 8 && num_attrs <= 32, "upstream ops of this stage are small");
   for (int i = 0; i < num_results; ++i)
     types[i] = o3_lw_type(mlirValueGetType(mlirOperationGetResult(op, i)));
@@ -182,9 +181,6 @@ static void match_types(o3_lw_t *lw, MlirOperation op, int count, MlirValue *res
 
 static o3_status_t lower_op(o3_lw_t *lw, MlirOperation op) {
   int num_operands = (int)mlirOperationGetNumOperands(op), num_results = (int)mlirOperationGetNumResults(op);
-  if (num_operands > MAX_VALUES || num_results > MAX_VALUES)
-    return o3_status_create(O3_STATUS_UNSUPPORTED, "%s has more than %d operands or results",
-                            o3_lw_who(lw, op), MAX_VALUES);
   MlirValue *operands = O3_ARENA_ARRAY(lw->arena, MlirValue, (size_t)num_operands + 1);
   MlirValue *results = O3_ARENA_ARRAY(lw->arena, MlirValue, (size_t)num_results + 1);
   O3_TRY_ALLOC(operands);
@@ -240,13 +236,13 @@ static MlirValue check_guards(o3_lw_t *lw) {
 
 /* Only the model's own symbols come as arguments, in their order. */
 static o3_status_t build_check(o3_lw_t *lw, MlirModule module, MlirLocation location) {
-  MlirType types[MAX_VALUES];
-  int count = 0;
+  int count = 0, num_symbols = o3_symbols_count(lw->symbols);
+  MlirType *types = O3_ARENA_ARRAY(lw->arena, MlirType, (size_t)num_symbols + 1);
+  O3_TRY_ALLOC(types);
   MlirBlock block = mlirBlockCreate(0, NULL, NULL);
-  for (int i = 0; i < o3_symbols_count(lw->symbols); ++i) {
+  for (int i = 0; i < num_symbols; ++i) {
     lw->symbol_values[i] = (MlirValue){0};
     if (o3_symbols_at(lw->symbols, i)->kind != O3_SYMBOL_INPUT) continue;
-    O3_ASSERT(count < MAX_VALUES, "symbols are fewer than the sizes of the inputs");
     types[count++] = mlirIndexTypeGet(lw->context);
     lw->symbol_values[i] = mlirBlockAddArgument(block, mlirIndexTypeGet(lw->context), location);
   }
@@ -279,18 +275,21 @@ static o3_status_t bind_arguments(o3_lw_t *lw, MlirOperation old, MlirBlock bloc
   return NULL;
 }
 
-static MlirType lowered_function_type(o3_lw_t *lw, MlirType old) {
-  MlirType inputs[MAX_VALUES], results[MAX_VALUES];
-  int num_inputs = (int)mlirFunctionTypeGetNumInputs(old),
-      num_results = (int)mlirFunctionTypeGetNumResults(old);
-  O3_ASSERT(num_inputs <= MAX_VALUES && num_results <= MAX_VALUES, "import bounds inputs and outputs");
-  for (int i = 0; i < num_inputs; ++i) inputs[i] = o3_lw_type(mlirFunctionTypeGetInput(old, i));
-  for (int i = 0; i < num_results; ++i) results[i] = o3_lw_type(mlirFunctionTypeGetResult(old, i));
-  return mlirFunctionTypeGet(lw->context, num_inputs, inputs, num_results, results);
+static o3_status_t lower_function_type(o3_lw_t *lw, MlirType old, MlirType *type) {
+  intptr_t num_inputs = mlirFunctionTypeGetNumInputs(old), num_results = mlirFunctionTypeGetNumResults(old);
+  MlirType *inputs = O3_ARENA_ARRAY(lw->arena, MlirType, (size_t)(num_inputs + num_results) + 1);
+  O3_TRY_ALLOC(inputs);
+  MlirType *results = inputs + num_inputs;
+  for (intptr_t i = 0; i < num_inputs; ++i) inputs[i] = o3_lw_type(mlirFunctionTypeGetInput(old, i));
+  for (intptr_t i = 0; i < num_results; ++i) results[i] = o3_lw_type(mlirFunctionTypeGetResult(old, i));
+  *type = mlirFunctionTypeGet(lw->context, num_inputs, inputs, num_results, results);
+  return NULL;
 }
 
 static o3_status_t lower_main(o3_lw_t *lw, MlirModule module, MlirOperation old) {
   MlirLocation location = mlirOperationGetLocation(old);
+  MlirType type;
+  O3_TRY(lower_function_type(lw, mlirTypeAttrGetValue(o3_op_attr(old, "function_type")), &type));
   MlirBlock block = mlirBlockCreate(0, NULL, NULL);
   lw->builder = o3_builder_at_end(block, location);
   o3_status_t status = bind_arguments(lw, old, block);
@@ -299,7 +298,6 @@ static o3_status_t lower_main(o3_lw_t *lw, MlirModule module, MlirOperation old)
     mlirBlockDestroy(block);
     return status;
   }
-  MlirType type = lowered_function_type(lw, mlirTypeAttrGetValue(o3_op_attr(old, "function_type")));
   lw->builder = o3_builder_at_end(mlirModuleGetBody(module), location);
   create_func(lw, "main", NULL, type, block);
   if (o3_symbols_num_guards(lw->symbols)) O3_TRY(build_check(lw, module, location));
@@ -314,8 +312,13 @@ o3_status_t o3_lower(o3_pass_env_t *env, MlirModule module) {
   MlirOperation old = o3_module_func(module, "main");
   if (mlirOperationIsNull(old)) return o3_status_create(O3_STATUS_INVALID_MODEL, "the module has no @main");
   O3_TRY(o3_symbols_from_func(old, env->arena, &lw.symbols));
-  lw.symbol_values = O3_ARENA_ARRAY(env->arena, MlirValue, (size_t)o3_symbols_count(lw.symbols) + 1);
+  size_t num_symbols = (size_t)o3_symbols_count(lw.symbols);
+  lw.symbol_values = O3_ARENA_ARRAY(env->arena, MlirValue, num_symbols + 1);
+  lw.used = O3_ARENA_ARRAY(env->arena, bool, num_symbols + 1);
+  lw.operands = O3_ARENA_ARRAY(env->arena, MlirValue, num_symbols + 1);
   O3_TRY_ALLOC(lw.values);
   O3_TRY_ALLOC(lw.symbol_values);
+  O3_TRY_ALLOC(lw.used);
+  O3_TRY_ALLOC(lw.operands);
   return lower_main(&lw, module, old);
 }

@@ -81,17 +81,15 @@ MlirValue o3_lw_size(o3_lw_t *lw, MlirAffineExpr expr) {
   int count = o3_symbols_count(lw->symbols);
   int64_t constant;
   if (o3_expr_is_const(expr, &constant)) return o3_build_index(&lw->builder, constant);
-  bool *used = O3_ARENA_ARRAY(lw->arena, bool, (size_t)count + 1);
-  MlirValue *values = O3_ARENA_ARRAY(lw->arena, MlirValue, (size_t)count + 1);
-  O3_ASSERT(used && values, "a few bytes for each symbol");
-  collect_symbols(expr, used);
+  for (int i = 0; i < count; ++i) lw->used[i] = false;
+  collect_symbols(expr, lw->used);
   MlirValue zero = o3_build_index(&lw->builder, 0);
   for (int i = 0; i < count; ++i) {
-    O3_ASSERT(!used[i] || !mlirValueIsNull(lw->symbol_values[i]),
+    O3_ASSERT(!lw->used[i] || !mlirValueIsNull(lw->symbol_values[i]),
               "a symbol's value is known before it is used");
-    values[i] = used[i] ? lw->symbol_values[i] : zero;
+    lw->operands[i] = lw->used[i] ? lw->symbol_values[i] : zero;
   }
-  return o3_build_affine(&lw->builder, expr, count, values);
+  return o3_build_affine(&lw->builder, expr, count, lw->operands);
 }
 
 static int dynamic_sizes(o3_lw_t *lw, const o3_shape_t *shape, MlirValue *sizes) {

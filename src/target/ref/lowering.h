@@ -25,6 +25,8 @@ typedef struct o3_lw {
   o3_builder_t builder;     /* where new ops go */
   o3_ptr_map_t *values;     /* old value -> new value's pointer */
   MlirValue *symbol_values; /* for each symbol its index value, null until it is known */
+  bool *used;               /* room of o3_lw_size, for each symbol: whether the expression has it */
+  MlirValue *operands;      /* likewise: its value or zero */
 } o3_lw_t;
 
 typedef o3_status_t (*o3_lower_fn_t)(o3_lw_t *lw, MlirOperation op, const MlirValue *operands,

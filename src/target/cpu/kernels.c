@@ -32,6 +32,8 @@
 #include "target/cpu/winograd_kernel.h"
 
 enum { MAX_OPS = O3_KERNEL_MAX_OPS };
+/* Of a call; a kernel has one more that needs memory beside its result. */
+enum { MAX_ARGUMENTS = 4 * O3_NEST_MAX_OPERANDS };
 
 static bool is_kernel(MlirOperation func) { return o3_op_string(func, O3_KERNEL_KIND).data != NULL; }
 
@@ -59,13 +61,6 @@ static o3_status_t not_winograd(MlirOperation kernel) {
                           O3_STR_ARGS(o3_op_string(kernel, "sym_name")));
 }
 
-static o3_status_t read_winograd(const o3_ptr_vec_t *ops, MlirOperation func, o3_winograd_kernel_t *kernel) {
-  MlirOperation list[MAX_OPS];
-  bool fits = ops->count <= MAX_OPS;
-  for (size_t i = 0; fits && i < ops->count; ++i) list[i].ptr = ops->items[i];
-  return fits && o3_winograd_read((int)ops->count, list, kernel) ? NULL : not_winograd(func);
-}
-
 /* How many floats of memory a kernel needs beside its result. */
 static o3_status_t count_scratch(o3_pass_env_t *env, MlirOperation kernel, int64_t *floats) {
   o3_winograd_kernel_t winograd;
@@ -74,12 +69,11 @@ static o3_status_t count_scratch(o3_pass_env_t *env, MlirOperation kernel, int64
   *floats = 0;
   if (!is_chain && !is_winograd(kernel)) return NULL;
   O3_TRY(o3_walk(kernel, collect_generic, &ops));
-  if (is_chain) {
-    MlirOperation list[MAX_OPS];
-    for (size_t i = 0; i < ops.count && i < MAX_OPS; ++i) list[i].ptr = ops.items[i];
-    return o3_chain_scratch(env->machine, (int)ops.count, list, floats);
-  }
-  O3_TRY(read_winograd(&ops, kernel, &winograd));
+  MlirOperation *list = O3_ARENA_ARRAY(env->arena, MlirOperation, ops.count + 1);
+  O3_TRY_ALLOC(list);
+  for (size_t i = 0; i < ops.count; ++i) list[i].ptr = ops.items[i];
+  if (is_chain) return o3_chain_scratch(env->machine, (int)ops.count, list, floats);
+  if (!o3_winograd_read((int)ops.count, list, &winograd)) return not_winograd(kernel);
   return o3_winograd_scratch(env->machine, &winograd, floats);
 }
 
@@ -109,11 +103,11 @@ static o3_status_t use_argument(MlirOperation op, void *context) {
   MlirOperation kernel = o3_fuse_called_kernel(self->module, op);
   if (mlirOperationIsNull(kernel) || mlirOperationGetNumResults(op) == 0) return NULL;
   o3_builder_t b = o3_builder_before(op);
-  MlirValue operands[O3_NEST_MAX_OPERANDS * 4 + 1];
+  MlirValue operands[MAX_ARGUMENTS + 1];
   int count = (int)mlirOperationGetNumOperands(op);
-  if (count > O3_NEST_MAX_OPERANDS * 4)
+  if (count > MAX_ARGUMENTS)
     return o3_status_create(O3_STATUS_UNSUPPORTED, "kernel '%.*s' has %d arguments, at most %d are supported",
-                            O3_STR_ARGS(o3_op_string(kernel, "sym_name")), count, O3_NEST_MAX_OPERANDS * 4);
+                            O3_STR_ARGS(o3_op_string(kernel, "sym_name")), count, MAX_ARGUMENTS);
   O3_TRY(add_scratch(self->env, kernel, &b, &operands[0]));
   int first = mlirValueIsNull(operands[0]) ? 0 : 1;
   for (int i = 0; i < count; ++i) operands[first + i] = mlirOperationGetOperand(op, i);
@@ -132,9 +126,9 @@ static o3_status_t use_argument(MlirOperation op, void *context) {
 static o3_status_t drop_result(MlirOperation kernel) {
   MlirBlock body = o3_func_body(kernel);
   MlirOperation end = mlirBlockGetTerminator(body);
-  MlirType inputs[O3_NEST_MAX_OPERANDS * 4 + 1];
+  MlirType inputs[MAX_ARGUMENTS + 1];
   intptr_t count = mlirBlockGetNumArguments(body);
-  bool in_place = mlirOperationGetNumOperands(end) == 1 &&
+  bool in_place = count >= 1 && count <= MAX_ARGUMENTS + 1 && mlirOperationGetNumOperands(end) == 1 &&
                   mlirValueEqual(mlirOperationGetOperand(end, 0), mlirBlockGetArgument(body, count - 1));
   if (!in_place)
     return o3_status_create(O3_STATUS_INTERNAL, "kernel '%.*s' does not write its result in place",
@@ -241,7 +235,7 @@ static void fold_sizes(MlirOperation alloc) {
  * Their buffers exist where its last op is. */
 static o3_status_t begin(const inlined_t *self) {
   o3_winograd_kernel_t winograd;
-  MlirValue values[O3_NEST_MAX_OPERANDS * 4];
+  MlirValue values[MAX_ARGUMENTS + 1];
   int64_t number = o3_op_int(self->call, O3_CPU_KERNEL_NUMBER, -1);
   o3_kernel_work_t work = {self->num_ops, self->ops, (int)mlirOperationGetNumOperands(self->call), values};
   if (number < 0) return o3_kernel_internal(self, "its call has no number");

@@ -46,14 +46,9 @@ bool o3_hoist_is_possible(MlirValue value, MlirOperation func) {
   return true;
 }
 
-/* An op is before the anchor when a walk back from the anchor meets it. */
 static bool is_before(MlirOperation op, MlirOperation anchor) {
-  if (!mlirBlockEqual(mlirOperationGetBlock(op), mlirOperationGetBlock(anchor))) return false;
-  MlirOperation at = mlirBlockGetFirstOperation(mlirOperationGetBlock(anchor));
-  for (; !mlirOperationEqual(at, anchor); at = mlirOperationGetNextInBlock(at)) {
-    if (mlirOperationEqual(at, op)) return true;
-  }
-  return false;
+  return mlirBlockEqual(mlirOperationGetBlock(op), mlirOperationGetBlock(anchor)) &&
+         mlirOperationIsBeforeInBlock(op, anchor);
 }
 
 void o3_hoist(MlirValue value, MlirOperation anchor) {

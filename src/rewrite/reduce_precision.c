@@ -19,6 +19,7 @@
 #include "rewrite/passes.h"
 #include "rewrite/precision_keep.h"
 #include "rewrite/rewrite_ir.h"
+#include "tensorio/half.h"
 
 typedef struct precision {
   o3_pass_env_t *env;
@@ -37,14 +38,8 @@ static bool is_f32(MlirValue value) {
 /* ---- Weights ---- */
 
 static float rounded(const precision_t *self, float value) {
-  if (mlirTypeIsAF16(self->narrow)) return (float)(_Float16)value;
-  union {
-    float number;
-    uint32_t bits;
-  } it = {value};
-  it.bits += 0x7FFF + (it.bits >> 16 & 1);
-  it.bits &= 0xFFFF0000;
-  return it.number;
+  if (mlirTypeIsAF16(self->narrow)) return o3_half_to_float(o3_half_from_float(value));
+  return o3_bfloat_to_float(o3_bfloat_from_float(value));
 }
 
 /* Notes how far the numbers of a constant move, and one that does not fit. */

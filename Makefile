@@ -43,7 +43,7 @@ ifneq ($(filter networks,$(PARTS)),)
 endif
 
 demo: ## set up, build, and compile and run a sparse network
-	@scripts/setup.sh
+	@scripts/setup.sh packages
 	@scripts/build.sh
 	@scripts/demo.sh
 

@@ -22,11 +22,11 @@ check-gpu: ## set up, build, and run the numeric rows on the NVIDIA GPU in this 
 
 # What bench-gpu measures, all in about half an hour; TABLES, OPS and NETWORKS choose within a part, as in
 #     make bench-gpu PARTS=networks NETWORKS="ResNet-50 8" MODES=compile
-PARTS ?= kernels ops networks
-ifneq ($(filter-out kernels ops networks,$(PARTS)),)
-$(error PARTS is '$(PARTS)'; there are kernels, ops and networks)
+PARTS ?= kernels ops networks open
+ifneq ($(filter-out kernels ops networks open,$(PARTS)),)
+$(error PARTS is '$(PARTS)'; there are kernels, ops, networks and open)
 endif
-TABLES ?= products,convolutions,rows,chains,attention
+TABLES ?= products,long,convolutions,rows,chains,attention
 MODES ?= eager,compile,max-autotune
 PAGE = docs/benchmarks-gpu.md
 bench-gpu: ## set up, build, and measure against PyTorch on this machine's NVIDIA GPU, or some PARTS; writes docs/benchmarks-gpu.md
@@ -40,6 +40,9 @@ ifneq ($(filter ops,$(PARTS)),)
 endif
 ifneq ($(filter networks,$(PARTS)),)
 	@O3_BUILD=$(abspath $(BUILD)) python3 bench/torch_networks.py --only "$(NETWORKS)" --modes $(MODES) --write $(PAGE)
+endif
+ifneq ($(filter open,$(PARTS)),)
+	@O3_BUILD=$(abspath $(BUILD)) python3 bench/torch_networks.py --open --only "$(NETWORKS)" --write $(PAGE)
 endif
 
 demo: ## set up, build, and compile and run a sparse network

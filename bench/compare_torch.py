@@ -85,6 +85,21 @@ def products(folder, lines):
     print(lines[-1])
 
 
+def long_products(folder, lines):
+    """As the family chooses, where blocks may share a tile's k through memory (stream-K), beside clusters that share it."""
+    head(lines, "product", "ours, us", "in clusters", "cuBLAS, us", "ratio")
+    for case, clustered in kernel_cases.long_products():
+        m, n, k = case.sizes[:3]
+        tensors = make_arguments(case, 1)
+        kernels = [bound(folder, one.name, tensors) for one in (case, clustered)]
+        times = compare({"peer": lambda: torch.matmul(tensors[0], tensors[1], out=tensors[-1]), "ours": kernels[0].launch,
+                         "clusters": kernels[1].launch}, 20)
+        line(lines, f"{m} x {n} x {k}", *(f"{times[name]:.2f}" for name in ("ours", "clusters", "peer")),
+             f"{times['peer'] / times['ours']:.2f}")
+        for kernel in kernels:
+            kernel.close()
+
+
 def convolutions(folder, lines):
     """ResNet-50's, with bias, ReLU and, where it has one, the residual; cuDNN's have a bias only."""
     lines += ["All of ResNet-50 together, us:", ""]
@@ -190,6 +205,7 @@ def attentions(folder, lines):
 # name of --tables: the section of the page and what fills it
 TABLES = {
     "products": ("## Products", products),
+    "long": ("## Products of few tiles and long k", long_products),
     "convolutions": ("## Convolutions", convolutions),
     "rows": ("## Rows", rows),
     "chains": ("## LayerNorm, GELU and a product", chains),

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""torch_networks.py [--write FILE] [--only TEXT] [--modes eager,compile,max-autotune]: networks beside PyTorch, on a card.
+"""torch_networks.py [--write FILE] [--only TEXT] [--modes eager,compile,max-autotune] [--open]: networks beside PyTorch, on a card.
 
 ResNet-50, MobileNetV2 and BERT-base (128 tokens) in fp16, at several batch sizes: ours compiled by o3c for this machine's
 card from the models that the tests make, the same networks of torchvision and transformers in eager mode, by torch.compile
@@ -9,6 +9,10 @@ replays with one wait at its end; of the medians of the series, one in each orde
 Ours takes float32 and converts it. Its error is that of the result's norm against ONNX Runtime in float32, for 8 inputs
 at most. Then LayerNorm, GELU and a product, as O3 and O1 compile it. --write puts the rows measured into FILE's sections;
 --only measures those whose name and batch, as in "BERT-base 8", have the text.
+
+--open measures the same networks with the batch left open instead: one library for all batches beside those of one batch
+and torch.compile(dynamic=True), of which one network serves all batches, too, but those of one image or text, for which PyTorch
+compiles again.
 """
 import argparse
 import ctypes
@@ -28,7 +32,7 @@ import bench_tables  # noqa: E402
 import o3_model  # noqa: E402
 import test_networks  # noqa: E402
 
-HEADING, CHAINS = "## Networks", "## Levels of o3c"
+HEADING, CHAINS, OPEN = "## Networks", "## Levels of o3c", "## Networks with an open batch"
 MODES = {"eager": None, "compile": "default", "max-autotune": "max-autotune-no-cudagraphs"}
 SERIES, REFERENCES, TOKENS = 5, 8, 128
 ON_CARD = 1  # o3_place_t
@@ -69,7 +73,8 @@ NETWORKS = {
 
 
 class CardSession:
-    """A compiled model with inputs and results on the card, in a stream of its own."""
+    """A compiled model with inputs and results on the card, in a stream of its own. Sizes that its results leave open are
+    the batch."""
 
     def __init__(self, library, feeds):
         self.model = o3_model.Model(library)
@@ -79,8 +84,9 @@ class CardSession:
         if self.model.api.session_create(self.model.pointer, ctypes.byref(options), ctypes.byref(self.pointer)):
             raise o3_model.O3Error("run", self.model.api.last_error().decode())
         self.inputs = [torch.as_tensor(feeds[name]).contiguous().cuda() for name, _, _ in self.model.inputs]
-        self.results = [torch.full(tuple(shape), float("nan"), device="cuda", dtype=getattr(torch, np.dtype(dtype).name))
-                        for _, dtype, shape in self.model.outputs]
+        batch = len(self.inputs[0])
+        self.results = [torch.full([size if isinstance(size, int) else batch for size in shape], float("nan"), device="cuda",
+                                   dtype=getattr(torch, np.dtype(dtype).name)) for _, dtype, shape in self.model.outputs]
         self.given = self.tensors(self.inputs)
         torch.cuda.synchronize()
 
@@ -151,10 +157,10 @@ def compare(contestants, seconds=0.1):
     return {name: min(values) for name, values in times.items()}
 
 
-def compile_for_card(model, folder, feeds, level=3):
+def compile_for_card(model, folder, feeds, level=3, open_batch=False):
     """The library, named for its model, batch and level, since a path is loaded once; and the seconds that it took."""
-    batch = len(next(iter(feeds.values())))
-    shapes = [f"--shape={name}:{'x'.join(map(str, array.shape))}" for name, array in feeds.items()]
+    batch = "?" if open_batch else len(next(iter(feeds.values())))
+    shapes = [f"--shape={name}:{'x'.join(map(str, (batch, *array.shape[1:])))}" for name, array in feeds.items()]
     library = os.path.join(folder, f"{os.path.basename(model)}-{batch}-O{level}.so")
     start = time.perf_counter()
     o3_model.compile_model(model, library, level, ("--target", "gpu", "--precision", "fp16", *shapes))
@@ -195,6 +201,36 @@ def row(title, batch, folder, modes):
     return [title, batch, *taken, f"{min(times[mode] for mode in modes) / times['ours']:.2f}", error, f"{seconds:.1f}"]
 
 
+def open_rows(title, folder, only):
+    """Rows of cells, one for each batch size: the library of that batch, the one for all, PyTorch's network for all, the
+    ratios of the first and the last to ours for all, and its error."""
+    name, batches, make_feeds, make_torch, make_inputs = NETWORKS[title]
+    batches = [batch for batch in batches if only in f"{title} {batch}"]
+    if not batches:
+        return
+    model = test_networks.NETWORKS[name][0]()
+    library, _ = compile_for_card(model, folder, make_feeds(batches[0]), open_batch=True)
+    torch._dynamo.reset()
+    network = torch.compile(make_torch(), dynamic=True)
+    for batch in batches:
+        feeds = make_feeds(batch)
+        fixed, _ = compile_for_card(model, folder, feeds)
+        sessions = {"fixed": CardSession(fixed, feeds), "open": CardSession(library, feeds)}
+        sessions["open"].run()
+        torch.cuda.synchronize()
+        error = error_of(model, feeds, sessions["open"])
+        given, call = make_inputs(feeds)
+        contestants = {key: session.run for key, session in sessions.items()}
+        contestants["dynamic"] = graph_of(lambda: call(network, given))
+        times = compare(contestants)
+        for session in sessions.values():
+            session.close()
+        os.unlink(fixed)
+        yield [title, batch, *(f"{times[key]:.3f}" for key in contestants), f"{times['open'] / times['fixed']:.2f}",
+               f"{times['dynamic'] / times['open']:.2f}", error]
+    os.unlink(library)
+
+
 def chain_row(name, folder):
     import onnx
 
@@ -228,6 +264,15 @@ def networks(lines, folder, modes, only):
                 line(lines, *row(title, batch, folder, modes))
 
 
+def open_networks(lines, folder, only):
+    lines += [f"fp16, ms, one {torch.cuda.get_device_name()}, PyTorch {torch.__version__}; written by bench/torch_networks.py "
+              "--open, which says how.", ""]
+    head(lines, "network", "batch", "fixed", "open", "torch.compile(dynamic=True)", "open : fixed", "PyTorch : open", "error")
+    for title in NETWORKS:
+        for cells in open_rows(title, folder, only):
+            line(lines, *cells)
+
+
 def chains(lines, folder, only):
     if not any(only in name for name in bench_networks.CHAINS):
         return
@@ -243,14 +288,18 @@ def main():
     parser.add_argument("--write", metavar="FILE")
     parser.add_argument("--only", metavar="TEXT", default="")
     parser.add_argument("--modes", default=",".join(MODES), help="of PyTorch, with commas (default %(default)s)")
+    parser.add_argument("--open", action="store_true", help="with the batch left open, beside those of one batch")
     options = parser.parse_args()
     modes = options.modes.split(",")
     if unknown := set(modes) - set(MODES):
         parser.error(f"--modes: {', '.join(sorted(unknown))}; there are {', '.join(MODES)}")
     torch.backends.cudnn.benchmark = True
     with tempfile.TemporaryDirectory(prefix="o3-bench-") as folder, torch.no_grad():
-        for heading, fill, keys in ((HEADING, lambda lines: networks(lines, folder, modes, options.only), 2),
-                                    (CHAINS, lambda lines: chains(lines, folder, options.only), 1)):
+        sections = [(HEADING, lambda lines: networks(lines, folder, modes, options.only), 2),
+                    (CHAINS, lambda lines: chains(lines, folder, options.only), 1)]
+        if options.open:
+            sections = [(OPEN, lambda lines: open_networks(lines, folder, options.only), 2)]
+        for heading, fill, keys in sections:
             lines = []
             fill(lines)
             if options.write and any(line.startswith("|") for line in lines[4:]):

@@ -619,8 +619,19 @@ def timed():
     return cases
 
 
+# Products of few tiles and long k: rows, columns, k, and how many blocks of a cluster share the sums of a tile of 64 x 64.
+LONG_PRODUCTS = [(64, 64, 65536, 8), (128, 128, 65536, 8), (256, 256, 16384, 8), (64, 1024, 16384, 8), (512, 512, 4096, 2),
+                 (512, 512, 16384, 2), (1024, 256, 8192, 2)]
+
+
+def long_products():
+    """Of each as the family chooses, and in clusters."""
+    return [(gemm(m, n, k), gemm(m, n, k, schedule=(1, 1, 64, 12, split, 8, 0, 0))) for m, n, k, split in LONG_PRODUCTS]
+
+
 def all_cases():
-    return list({case.name: case for case in checked() + timed()}.values())
+    long = [case for pair in long_products() for case in pair]
+    return list({case.name: case for case in checked() + timed() + long}.values())
 
 
 if __name__ == "__main__":

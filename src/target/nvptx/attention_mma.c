@@ -13,7 +13,7 @@
 #include "target/nvptx/attention_text.h"
 #include "target/nvptx/mma_copy.h"
 
-enum { WARP = 32, ASYNC_CARDS = 80, TENSOR_CARDS = 70 };
+enum { WARP = O3_GPU_WARP, ASYNC_CARDS = 80, TENSOR_CARDS = 70 };
 enum { PIECE = 16, CHUNK_COLUMNS = 8, QUAD = 4, QUAD_BYTES = 16 };
 enum { MAX_GROUPS = 2, MAX_COPIES = 2048, MAX_PARTS = 8 };
 enum { Q, K, V, SOURCES };

@@ -7,13 +7,14 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "schedule/gpu.h"
 #include "target/nvptx/body_text.h"
 
 enum { OUTER = O3_COLUMN_OUTER, ALONG = O3_COLUMN_ALONG, INNER = O3_COLUMN_INNER, AXES = O3_COLUMN_AXES };
 
 /* A thread's neighbours are at most VECTOR columns; of fewer bytes than LINE in a row memory would give whole
  * sectors for parts of them. */
-enum { VECTOR = 4, WARP = 32, MAX_THREADS = 1024, LINE = 64, FULL = 512, LEAST_CHUNKS = 2 };
+enum { VECTOR = 4, WARP = O3_GPU_WARP, MAX_THREADS = 1024, LINE = 64, FULL = 512, LEAST_CHUNKS = 2 };
 
 typedef struct reader {
   const o3_kernel_site_t *site; /* NULL: tensors */

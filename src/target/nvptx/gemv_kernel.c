@@ -8,10 +8,11 @@
 
 #include <stdio.h>
 
+#include "schedule/gpu.h"
 #include "target/nvptx/product_text.h"
 
 enum {
-  WARP = 32,
+  WARP = O3_GPU_WARP,
   LOAD_BYTES = 16,
   MAX_DEPTH = 8,
   MAX_WARPS = 32,

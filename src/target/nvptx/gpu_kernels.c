@@ -284,40 +284,40 @@ static o3_gpu_t share_of_batch(const o3_gpu_t *gpu) {
   return share;
 }
 
-/* What is better than one kernel for all batches whose rows are told: warpgroups that are full. */
-static const char *refuse_other_than_warpgroups(const o3_gpu_kernel_t *kernel, MlirValue result,
-                                                int64_t unit) {
-  enum { ROWS = 64 };
-  MlirType type = mlirValueGetType(result);
-  if (strcmp(kernel->family, "gemm") != 0) return "it is for warpgroups first";
-  return unit / o3_type_dim(type, o3_type_rank(type) - 1) < ROWS ? "its rows are fewer than a warpgroup's"
-                                                                 : NULL;
-}
+/* The kernel of one batch that a family made; |unit|: elements of a batch of the result. */
+typedef struct each_batch {
+  bool made;
+  o3_gpu_kernel_t kernel;
+  o3_batch_units_t units;
+  int64_t unit, rows;
+} each_batch_t;
 
 /* Offers the kernel of one batch to the families, if it is one of batches. */
-static o3_status_t try_batch(const o3_inlined_t *at, const o3_kernel_site_t *whole, bool warpgroups_alone,
-                             const char *label, bool *taken) {
+static o3_status_t make_each(const o3_kernel_site_t *whole, const char *label, each_batch_t *each) {
   const o3_gpu_t share = share_of_batch(whole->gpu);
   o3_kernel_site_t site = *whole;
-  o3_gpu_kernel_t kernel = {0};
   o3_open_batch_t batch;
-  o3_batch_units_t units = {0};
-  const char *why_not = NULL;
-  *taken = false;
+  *each = (each_batch_t){0};
   if (!o3_open_batch_begin(&batch, site.arena, site.num_ops, site.ops)) return NULL;
   site.gpu = &share;
   site.batch = &batch;
   MlirValue result = site.arguments[site.num_arguments - 1];
-  int64_t unit = o3_open_batch_unit(&batch, result);
-  o3_status_t status = o3_fast_kernel_make(&site, &kernel, &units);
-  if (!status && warpgroups_alone) why_not = refuse_other_than_warpgroups(&kernel, result, unit);
+  MlirType type = mlirValueGetType(result);
+  each->unit = o3_open_batch_unit(&batch, result);
+  each->rows = each->unit / o3_type_dim(type, o3_type_rank(type) - 1);
+  o3_status_t status = o3_fast_kernel_make(&site, &each->kernel, &each->units);
   o3_open_batch_end(&batch);
-  if (!status && why_not)
-    status = o3_status_create(O3_STATUS_UNSUPPORTED, "family '%s': %s", kernel.family, why_not);
-  status = note_refused(status, label, " for each batch", taken);
-  if (*taken) status = add_kernel(at, &kernel, &units, unit, label);
-  o3_gpu_kernel_deinit(&kernel);
-  return status;
+  return note_refused(status, label, " for each batch", &each->made);
+}
+
+/* Warpgroups that are full are better than one kernel for all batches whose rows are told. */
+static bool fills_warpgroups(const each_batch_t *each) {
+  enum { ROWS = 64 };
+  return each->made && strcmp(each->kernel.family, "gemm") == 0 && each->rows >= ROWS;
+}
+
+static o3_status_t add_each(const o3_inlined_t *at, const each_batch_t *each, const char *label) {
+  return add_kernel(at, &each->kernel, &each->units, each->unit, label);
 }
 
 static o3_status_t try_whole(const o3_inlined_t *at, const o3_kernel_site_t *site, const char *label,
@@ -329,17 +329,29 @@ static o3_status_t try_whole(const o3_inlined_t *at, const o3_kernel_site_t *sit
   return status;
 }
 
+/* |each| is the caller's to deinit. Without warpgroups it is made for what nothing else takes. */
+static o3_status_t choose_kernel(const o3_inlined_t *at, const o3_kernel_site_t *site, const char *label,
+                                 each_batch_t *each, bool *taken) {
+  bool warpgroups = site->gpu->matrix & O3_GPU_WGMMA;
+  if (warpgroups) O3_TRY(make_each(site, label, each));
+  if (!fills_warpgroups(each)) O3_TRY(try_whole(at, site, label, taken));
+  if (*taken) return NULL;
+  if (!warpgroups) O3_TRY(make_each(site, label, each));
+  *taken = each->made;
+  return *taken ? add_each(at, each, label) : NULL;
+}
+
 /* Offers the kernel to the families. */
 static o3_status_t try_families(o3_inlined_t *at, const char *label, bool *taken) {
   static _Thread_local body_ops_t body;
   read_body(at->kernel, &body);
   const o3_kernel_site_t site = site_of(at, &body);
+  each_batch_t each = {0};
   *taken = false;
-  if (site.gpu->matrix & O3_GPU_WGMMA) O3_TRY(try_batch(at, &site, true, label, taken));
-  if (!*taken) O3_TRY(try_whole(at, &site, label, taken));
-  if (!*taken) O3_TRY(try_batch(at, &site, false, label, taken));
-  if (*taken) destroy_copies(at);
-  return NULL;
+  o3_status_t status = choose_kernel(at, &site, label, &each, taken);
+  if (each.made) o3_gpu_kernel_deinit(&each.kernel);
+  if (!status && *taken) destroy_copies(at);
+  return status;
 }
 
 /* "Conv_3, Relu_4" */

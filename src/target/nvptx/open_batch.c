@@ -145,8 +145,8 @@ static bool close_joined(o3_open_batch_t *self) {
     int64_t joined[O3_IR_MAX_RANK];
     bool collapses = o3_type_rank(from->type) > o3_type_rank(to->type);
     join(def, collapses ? from : to, joined);
-    value_t *few = collapses ? to : (value_t *)(uintptr_t)from;
     if (collapses) memcpy(to->view, joined, sizeof(int64_t) * (size_t)to->lead);
+    const value_t *few = collapses ? to : from;
     for (int p = 0; p < o3_type_rank(few->type); ++p)
       if (few->view[p] != joined[p]) return false;
   }

@@ -13,7 +13,7 @@
 
 /* So many threads hide the time that memory takes, and leave 64 (a warp a row) or 72 registers to each,
  * enough for 32 elements. */
-enum { WARP = 32, WORD = 4, WARP_THREADS = 1024, BLOCK_THREADS = 896 };
+enum { WARP = O3_GPU_WARP, WORD = 4, WARP_THREADS = 1024, BLOCK_THREADS = 896 };
 
 typedef struct writer {
   o3_kernel_text_t *t;

@@ -10,7 +10,7 @@
 #include "schedule/gpu.h"
 #include "target/nvptx/body_text.h"
 
-enum { WARP = 32, MAX_ELEMENTS = 64, MAX_THREADS = 1024, VECTOR_BYTES = 16, FEW_ELEMENTS = 16 };
+enum { WARP = O3_GPU_WARP, MAX_ELEMENTS = 64, MAX_THREADS = 1024, VECTOR_BYTES = 16, FEW_ELEMENTS = 16 };
 /* Fewer than ROWS rows a multiprocessor are few. Blocks of STAGE_ROWS rows start at multiples of 16 bytes. */
 enum { ROWS = 16, LINE = 64, STAGE_ROWS = 8, LEAST_PIECE = 8, SHORT = 64 };
 

@@ -8,7 +8,7 @@
 #include "target/nvptx/lane_body.h"
 #include "target/nvptx/nvptx_ir.h"
 
-enum { SIDE = 64, PIECE = 16, WORD = 4, WARP = 32, LANES_ALONG = 8, LANES_WORDS = 4, LEAST = 16 };
+enum { SIDE = 64, PIECE = 16, WORD = 4, WARP = O3_GPU_WARP, LANES_ALONG = 8, LANES_WORDS = 4, LEAST = 16 };
 
 /* ---- Plan ---- */
 

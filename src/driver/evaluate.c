@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "driver/loaded_code.h"
+#include "ir/context.h"
 #include "target/lower.h"
 
 /* ---- To an object ---- */
@@ -15,6 +16,7 @@ static o3_status_t compile(o3_pass_env_t *env, MlirModule module, o3_artifact_t 
   for (int i = 0; i < host->num_passes; ++i) {
     if (host->passes[i].min_level == 0) O3_TRY(host->passes[i].run(env, module));
   }
+  O3_TRY(o3_ir_verify(mlirModuleGetOperation(module)));
   return host->emit_object(env, module, object);
 }
 

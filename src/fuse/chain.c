@@ -23,8 +23,8 @@ typedef struct pair {
 
 /* ---- Candidates ---- */
 
-static MlirOperation product_kernel(MlirModule module, MlirOperation call) {
-  MlirOperation kernel = o3_fuse_called_kernel(module, call);
+static MlirOperation product_kernel(const o3_str_map_t *kernels, MlirOperation call) {
+  MlirOperation kernel = o3_fuse_called_kernel(kernels, call);
   bool is_product = !mlirOperationIsNull(kernel) && o3_str_equal(o3_op_string(kernel, O3_KERNEL_KIND),
                                                                  o3_group_kind_name(O3_GROUP_CONTRACTION));
   return is_product ? kernel : (MlirOperation){0};
@@ -42,14 +42,14 @@ static bool is_read_through_border(MlirOperation kernel, int argument) {
   return found;
 }
 
-static bool find_pair(MlirModule module, MlirOperation call, pair_t *pair) {
-  *pair = (pair_t){.module = module, .calls = {call}, .kernels = {product_kernel(module, call)}};
+static bool find_pair(MlirModule module, const o3_str_map_t *kernels, MlirOperation call, pair_t *pair) {
+  *pair = (pair_t){.module = module, .calls = {call}, .kernels = {product_kernel(kernels, call)}};
   if (mlirOperationIsNull(pair->kernels[0])) return false;
   MlirOpOperand use = mlirValueGetFirstUse(mlirOperationGetResult(call, 0));
   if (mlirOpOperandIsNull(use) || !mlirOpOperandIsNull(mlirOpOperandGetNextUse(use))) return false;
   pair->calls[1] = mlirOpOperandGetOwner(use);
   pair->link = (int)mlirOpOperandGetOperandNumber(use);
-  pair->kernels[1] = product_kernel(module, pair->calls[1]);
+  pair->kernels[1] = product_kernel(kernels, pair->calls[1]);
   return !mlirOperationIsNull(pair->kernels[1]) &&
          mlirBlockEqual(mlirOperationGetBlock(call), mlirOperationGetBlock(pair->calls[1])) &&
          is_read_through_border(pair->kernels[1], pair->link) &&
@@ -210,15 +210,17 @@ static o3_status_t collect_call(MlirOperation op, void *context) {
 }
 
 /* From the last to the first: the second call of a pair is no first one of another, for it has become part of
- * a chain, which is no product's kernel. */
+ * a chain, which is no product's kernel and not in the list. */
 o3_status_t o3_fuse_chains(o3_pass_env_t *env, o3_arena_t *arena, MlirModule module) {
   o3_ptr_vec_t calls = o3_ptr_vec(arena);
+  o3_str_map_t *kernels;
   if (!env->machine->kernels->refuse_chain || env->no_fusion) return NULL;
+  O3_TRY(o3_fuse_list_kernels(arena, module, &kernels));
   O3_TRY(o3_walk(o3_module_func(module, "main"), collect_call, &calls));
   for (size_t i = calls.count; i-- > 0;) {
     pair_t *pair = O3_ARENA_NEW(arena, pair_t);
     O3_TRY_ALLOC(pair);
-    if (find_pair(module, (MlirOperation){calls.items[i]}, pair)) O3_TRY(join(env, arena, pair));
+    if (find_pair(module, kernels, (MlirOperation){calls.items[i]}, pair)) O3_TRY(join(env, arena, pair));
   }
   return NULL;
 }

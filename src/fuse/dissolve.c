@@ -12,7 +12,7 @@
 
 typedef struct dissolver {
   o3_arena_t *arena;
-  MlirModule module;
+  o3_str_map_t *kernels;
 } dissolver_t;
 
 /* Behind views it is a computing op, which writes into the last argument, or that argument. */
@@ -33,7 +33,7 @@ static bool computes(MlirOperation kernel) {
 
 static o3_status_t dissolve_call(MlirOperation call, void *context) {
   const dissolver_t *self = context;
-  MlirOperation kernel = o3_fuse_called_kernel(self->module, call);
+  MlirOperation kernel = o3_fuse_called_kernel(self->kernels, call);
   if (mlirOperationIsNull(kernel) || computes(kernel)) return NULL;
   MlirBlock body = o3_func_body(kernel);
   o3_ptr_map_t *values = o3_ptr_map_create(self->arena);
@@ -48,7 +48,8 @@ static o3_status_t dissolve_call(MlirOperation call, void *context) {
 }
 
 o3_status_t o3_fuse_dissolve(o3_arena_t *arena, MlirModule module) {
-  dissolver_t self = {arena, module};
+  dissolver_t self = {.arena = arena};
+  O3_TRY(o3_fuse_list_kernels(arena, module, &self.kernels));
   O3_TRY(o3_walk(o3_module_func(module, "main"), dissolve_call, &self));
   MlirOperation next, func = mlirBlockGetFirstOperation(mlirModuleGetBody(module));
   for (; !mlirOperationIsNull(func); func = next) {

@@ -3,14 +3,23 @@
 #include "fuse/outline_kernel.h"
 #include "ir/build.h"
 
-MlirOperation o3_fuse_called_kernel(MlirModule module, MlirOperation op) {
+o3_status_t o3_fuse_list_kernels(o3_arena_t *arena, MlirModule module, o3_str_map_t **kernels) {
+  *kernels = o3_str_map_create(arena);
+  O3_TRY_ALLOC(*kernels);
+  MlirOperation func = mlirBlockGetFirstOperation(mlirModuleGetBody(module));
+  for (; !mlirOperationIsNull(func); func = mlirOperationGetNextInBlock(func)) {
+    if (!o3_op_string(func, O3_KERNEL_KIND).data) continue;
+    MlirStringRef name = o3_op_string(func, "sym_name");
+    if (!o3_str_map_put(*kernels, name.data, name.length, func.ptr))
+      return o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");
+  }
+  return NULL;
+}
+
+MlirOperation o3_fuse_called_kernel(const o3_str_map_t *kernels, MlirOperation op) {
   if (!o3_op_is(op, "func.call")) return (MlirOperation){0};
   MlirStringRef callee = mlirFlatSymbolRefAttrGetValue(o3_op_attr(op, "callee"));
-  MlirOperation func = mlirBlockGetFirstOperation(mlirModuleGetBody(module));
-  while (!mlirOperationIsNull(func) && !mlirStringRefEqual(o3_op_string(func, "sym_name"), callee))
-    func = mlirOperationGetNextInBlock(func);
-  bool is_kernel = !mlirOperationIsNull(func) && o3_op_string(func, O3_KERNEL_KIND).data;
-  return is_kernel ? func : (MlirOperation){0};
+  return (MlirOperation){o3_str_map_get(kernels, callee.data, callee.length)};
 }
 
 o3_status_t o3_fuse_map_value(o3_ptr_map_t *values, MlirValue from, MlirValue to) {

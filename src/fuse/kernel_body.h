@@ -13,8 +13,13 @@
 #define O3_KERNEL_STOP    "o3.stop"        /* string: why it ends where it does */
 #define O3_KERNEL_ROWS    "o3.rows"        /* i64s: the dimensions of the result that count the rows */
 
-/* The kernel that |op| of @main calls, in the fuse stage and after it; a null op for other calls and ops. */
-MlirOperation o3_fuse_called_kernel(MlirModule module, MlirOperation op);
+/* The kernels of |module| by name, each a MlirOperation.ptr. The list does not follow changes of the module.
+ */
+o3_status_t o3_fuse_list_kernels(o3_arena_t *arena, MlirModule module, o3_str_map_t **kernels) O3_MUST_USE;
+
+/* That of |kernels| which |op| of @main calls, in the fuse stage and after it; a null op for other calls and
+ * ops. */
+MlirOperation o3_fuse_called_kernel(const o3_str_map_t *kernels, MlirOperation op);
 
 /* Copies all ops of |kernel| but the return into |block|, before |before| or, when that is null, to its end.
  * |values| has what stands for the kernel's arguments, by MlirValue.ptr, and gets what stands for the ops'

@@ -184,6 +184,7 @@ o3_status_t o3_ir_run_pipeline(MlirModule module, const char *pipeline) {
   o3_strbuf_t errors = O3_STRBUF_INIT;
   MlirOpPassManager nested = mlirPassManagerGetAsOpPassManager(manager);
   o3_status_t status = NULL;
+  mlirPassManagerEnableVerifier(manager, false); /* it took as long as the passes themselves */
   if (mlirLogicalResultIsFailure(mlirParsePassPipeline(nested, O3_STR(pipeline), append_text, &errors))) {
     status = o3_status_create(O3_STATUS_INTERNAL, "pass pipeline '%s': %s", pipeline, errors.text);
   } else {

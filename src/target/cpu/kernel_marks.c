@@ -25,6 +25,7 @@
 typedef struct marker {
   o3_pass_env_t *env;
   MlirModule module;
+  o3_str_map_t *kernels;
   o3_ptr_vec_t entries; /* MlirAttribute.ptr */
 } marker_t;
 
@@ -251,7 +252,7 @@ static o3_status_t mark_regions(marker_t *self, MlirOperation op) {
 static o3_status_t mark_block(marker_t *self, MlirBlock block) {
   MlirOperation op = mlirBlockGetFirstOperation(block);
   while (!mlirOperationIsNull(op)) {
-    MlirOperation next = mlirOperationGetNextInBlock(op), kernel = o3_fuse_called_kernel(self->module, op);
+    MlirOperation next = mlirOperationGetNextInBlock(op), kernel = o3_fuse_called_kernel(self->kernels, op);
     if (!mlirOperationIsNull(kernel)) {
       O3_TRY(mark_call(self, op, kernel));
     } else if (o3_op_is(op, "linalg.generic")) {
@@ -267,6 +268,7 @@ static o3_status_t mark_block(marker_t *self, MlirBlock block) {
 o3_status_t o3_cpu_kernel_marks(o3_pass_env_t *env, MlirModule module) {
   marker_t self = {.env = env, .module = module, .entries = o3_ptr_vec(env->arena)};
   o3_cpu_load_dialects(env->context);
+  O3_TRY(o3_fuse_list_kernels(env->arena, module, &self.kernels));
   O3_TRY(mark_block(&self, o3_func_body(o3_module_func(module, "main"))));
   MlirAttribute *items = O3_ARENA_ARRAY(env->arena, MlirAttribute, self.entries.count + 1);
   O3_TRY_ALLOC(items);

@@ -95,12 +95,12 @@ static o3_status_t add_scratch(o3_pass_env_t *env, MlirOperation kernel, o3_buil
 
 typedef struct results {
   o3_pass_env_t *env;
-  MlirModule module;
+  o3_str_map_t *kernels;
 } results_t;
 
 static o3_status_t use_argument(MlirOperation op, void *context) {
   const results_t *self = context;
-  MlirOperation kernel = o3_fuse_called_kernel(self->module, op);
+  MlirOperation kernel = o3_fuse_called_kernel(self->kernels, op);
   if (mlirOperationIsNull(kernel) || mlirOperationGetNumResults(op) == 0) return NULL;
   o3_builder_t b = o3_builder_before(op);
   MlirValue operands[MAX_ARGUMENTS + 1];
@@ -144,7 +144,8 @@ static o3_status_t drop_result(MlirOperation kernel) {
 
 o3_status_t o3_cpu_kernel_results(o3_pass_env_t *env, MlirModule module) {
   o3_cpu_load_dialects(env->context);
-  results_t self = {env, module};
+  results_t self = {.env = env};
+  O3_TRY(o3_fuse_list_kernels(env->arena, module, &self.kernels));
   O3_TRY(o3_walk(o3_module_func(module, "main"), use_argument, &self));
   MlirOperation func = mlirBlockGetFirstOperation(mlirModuleGetBody(module));
   for (; !mlirOperationIsNull(func); func = mlirOperationGetNextInBlock(func)) {
@@ -519,46 +520,68 @@ static o3_status_t emit_by_kind(inlined_t *self, void *context) {
   return o3_kernel_internal(self, "there is no emitter for its o3.kernel_kind");
 }
 
-static o3_status_t emit_call(o3_pass_env_t *env, MlirModule module, MlirOperation call,
-                             o3_kernel_emit_fn_t emit, void *context) {
+typedef struct calls {
+  o3_pass_env_t *env;
+  MlirModule module, kernels;
+  o3_str_map_t *by_name; /* the kernels */
+  o3_ptr_vec_t list;
+  o3_kernel_emit_fn_t emit;
+  void *context;
+} calls_t;
+
+static o3_status_t emit_call(const calls_t *calls, MlirOperation call) {
   static _Thread_local inlined_t self;
-  self = (inlined_t){.env = env,
-                     .module = module,
-                     .kernel = o3_fuse_called_kernel(module, call),
+  self = (inlined_t){.env = calls->env,
+                     .module = calls->module,
+                     .kernel = o3_fuse_called_kernel(calls->by_name, call),
                      .call = call,
-                     .values = o3_ptr_map_create(env->arena)};
+                     .values = o3_ptr_map_create(calls->env->arena)};
   O3_TRY_ALLOC(self.values);
   O3_TRY(inline_body(&self));
   O3_TRY(begin(&self));
-  O3_TRY(emit(&self, context));
+  O3_TRY(calls->emit(&self, calls->context));
   mlirOperationDestroy(call);
   return NULL;
 }
 
-typedef struct calls {
-  MlirModule module;
-  o3_ptr_vec_t list;
-} calls_t;
-
 static o3_status_t collect_call(MlirOperation op, void *context) {
   calls_t *calls = context;
-  if (mlirOperationIsNull(o3_fuse_called_kernel(calls->module, op)) || o3_ptr_vec_push(&calls->list, op.ptr))
+  if (mlirOperationIsNull(o3_fuse_called_kernel(calls->by_name, op)) || o3_ptr_vec_push(&calls->list, op.ptr))
     return NULL;
   return o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");
 }
 
-o3_status_t o3_kernels_emit(o3_pass_env_t *env, MlirModule module, o3_kernel_emit_fn_t emit, void *context) {
-  calls_t calls = {module, o3_ptr_vec(env->arena)};
-  O3_TRY(o3_walk(o3_module_func(module, "main"), collect_call, &calls));
-  for (size_t i = 0; i < calls.list.count; ++i)
-    O3_TRY(emit_call(env, module, (MlirOperation){calls.list.items[i]}, emit, context));
-  MlirOperation func = mlirBlockGetFirstOperation(mlirModuleGetBody(module));
-  while (!mlirOperationIsNull(func)) {
-    MlirOperation next = mlirOperationGetNextInBlock(func);
-    if (is_kernel(func)) mlirOperationDestroy(func);
-    func = next;
+/* Into a module of their own: emitters look for functions that they have in common, and thousands of kernels
+ * would stand before them. */
+static void take_kernels(const calls_t *calls) {
+  MlirOperation next, func = mlirBlockGetFirstOperation(mlirModuleGetBody(calls->module));
+  for (; !mlirOperationIsNull(func); func = next) {
+    next = mlirOperationGetNextInBlock(func);
+    if (!is_kernel(func)) continue;
+    mlirOperationRemoveFromParent(func);
+    mlirBlockAppendOwnedOperation(mlirModuleGetBody(calls->kernels), func);
   }
+}
+
+static o3_status_t emit_calls(calls_t *calls) {
+  O3_TRY(o3_fuse_list_kernels(calls->env->arena, calls->module, &calls->by_name));
+  O3_TRY(o3_walk(o3_module_func(calls->module, "main"), collect_call, calls));
+  take_kernels(calls);
+  for (size_t i = 0; i < calls->list.count; ++i)
+    O3_TRY(emit_call(calls, (MlirOperation){calls->list.items[i]}));
   return NULL;
+}
+
+o3_status_t o3_kernels_emit(o3_pass_env_t *env, MlirModule module, o3_kernel_emit_fn_t emit, void *context) {
+  calls_t calls = {.env = env,
+                   .module = module,
+                   .kernels = mlirModuleCreateEmpty(mlirLocationUnknownGet(env->context)),
+                   .list = o3_ptr_vec(env->arena),
+                   .emit = emit,
+                   .context = context};
+  o3_status_t status = emit_calls(&calls);
+  mlirModuleDestroy(calls.kernels);
+  return status;
 }
 
 o3_status_t o3_cpu_kernels(o3_pass_env_t *env, MlirModule module) {

@@ -33,14 +33,14 @@ static MlirValue flag_of(MlirOperation check) {
   return only ? mlirOperationGetOperand(load, 0) : (MlirValue){0};
 }
 
-static bool runs_on_card(MlirModule module, MlirOperation op) {
-  bool kernel = o3_op_is(op, "func.call") && !mlirOperationIsNull(o3_fuse_called_kernel(module, op));
+static bool runs_on_card(const o3_str_map_t *kernels, MlirOperation op) {
+  bool kernel = !mlirOperationIsNull(o3_fuse_called_kernel(kernels, op));
   return kernel || o3_op_is(op, "linalg.generic");
 }
 
 /* What last touched |flag| before |check|, its own load apart, where that runs on the card and writes it, as
  * its last operand; else null. */
-static MlirOperation maker_on_card(MlirModule module, MlirOperation check, MlirValue flag) {
+static MlirOperation maker_on_card(const o3_str_map_t *kernels, MlirOperation check, MlirValue flag) {
   MlirOperation load = o3_value_def(mlirOperationGetOperand(check, 0)), maker = {0};
   MlirOperation op = mlirBlockGetFirstOperation(mlirOperationGetBlock(check));
   for (; !mlirOperationEqual(op, load); op = mlirOperationGetNextInBlock(op)) {
@@ -48,16 +48,16 @@ static MlirOperation maker_on_card(MlirModule module, MlirOperation check, MlirV
       if (mlirValueEqual(mlirOperationGetOperand(op, i), flag)) maker = op;
   }
   intptr_t count = mlirOperationIsNull(maker) ? 0 : mlirOperationGetNumOperands(maker);
-  bool made =
-      count && runs_on_card(module, maker) && mlirValueEqual(mlirOperationGetOperand(maker, count - 1), flag);
+  bool made = count && runs_on_card(kernels, maker) &&
+              mlirValueEqual(mlirOperationGetOperand(maker, count - 1), flag);
   return made ? maker : (MlirOperation){0};
 }
 
 /* Where the check's op goes: behind the flag's load, or to the end of the kernel that |maker| calls, with the
  * flag as the kernel knows it. */
-static o3_builder_t find_place(MlirModule module, MlirOperation maker, MlirOperation load, MlirValue *flag) {
-  MlirOperation kernel =
-      o3_op_is(maker, "func.call") ? o3_fuse_called_kernel(module, maker) : (MlirOperation){0};
+static o3_builder_t find_place(const o3_str_map_t *kernels, MlirOperation maker, MlirOperation load,
+                               MlirValue *flag) {
+  MlirOperation kernel = o3_fuse_called_kernel(kernels, maker);
   bool rows = !mlirOperationIsNull(kernel) && o3_str_equal(o3_op_string(kernel, O3_KERNEL_KIND), "rows");
   if (!rows) return o3_builder_after(load);
   MlirBlock body = o3_func_body(kernel);
@@ -65,7 +65,8 @@ static o3_builder_t find_place(MlirModule module, MlirOperation maker, MlirOpera
   return o3_builder_before(mlirBlockGetTerminator(body));
 }
 
-static void move_check(MlirModule module, MlirOperation check, MlirValue flag, MlirOperation maker) {
+static void move_check(const o3_str_map_t *kernels, MlirOperation check, MlirValue flag,
+                       MlirOperation maker) {
   MlirContext context = mlirOperationGetContext(check);
   MlirOperation load = o3_value_def(mlirOperationGetOperand(check, 0));
   MlirType i1 = mlirIntegerTypeGet(context, 1);
@@ -81,7 +82,7 @@ static void move_check(MlirModule module, MlirOperation check, MlirValue flag, M
   o3_build0(&inner, "linalg.yield", O3_VALUES(value));
   MlirRegion region = mlirRegionCreate();
   mlirRegionAppendOwnedBlock(region, body);
-  b = find_place(module, maker, load, &flag);
+  b = find_place(kernels, maker, load, &flag);
   const o3_op_spec_t spec = {
       .name = "linalg.generic",
       .num_operands = 1,
@@ -97,14 +98,15 @@ static void move_check(MlirModule module, MlirOperation check, MlirValue flag, M
 }
 
 o3_status_t o3_nvptx_checks(o3_pass_env_t *env, MlirModule module) {
-  (void)env;
+  o3_str_map_t *kernels;
+  O3_TRY(o3_fuse_list_kernels(env->arena, module, &kernels));
   MlirBlock block = o3_func_body(o3_module_func(module, "main"));
   MlirOperation op = mlirBlockGetFirstOperation(block);
   while (!mlirOperationIsNull(op)) {
     MlirOperation next = mlirOperationGetNextInBlock(op);
     MlirValue flag = o3_op_is(op, "cf.assert") ? flag_of(op) : (MlirValue){0};
-    MlirOperation maker = mlirValueIsNull(flag) ? (MlirOperation){0} : maker_on_card(module, op, flag);
-    if (!mlirOperationIsNull(maker)) move_check(module, op, flag, maker);
+    MlirOperation maker = mlirValueIsNull(flag) ? (MlirOperation){0} : maker_on_card(kernels, op, flag);
+    if (!mlirOperationIsNull(maker)) move_check(kernels, op, flag, maker);
     op = next;
   }
   return NULL;

@@ -33,6 +33,7 @@ typedef struct place {
   o3_pass_env_t *env;
   MlirModule module;
   MlirOperation main;
+  o3_str_map_t *kernels;
   o3_ptr_map_t *classes; /* MlirValue.ptr -> class_t */
   bool depends_on_data;  /* the host reads or writes contents */
 } place_t;
@@ -112,15 +113,10 @@ static o3_status_t join_yield(place_t *self, MlirOperation yield) {
   return mlirOperationGetNumResults(parent) ? join_operands(self, yield, 0, parent, result_at) : NULL;
 }
 
-static MlirModule module_of(MlirOperation op) {
-  while (!o3_op_is(op, "builtin.module")) op = mlirOperationGetParentOperation(op);
-  return mlirModuleFromOperation(op);
-}
-
 /* Calls of other functions than kernels (upstream's deallocation has a helper) are the host's. */
-static bool runs_on_card(MlirOperation op) {
+static bool runs_on_card(const place_t *self, MlirOperation op) {
   if (o3_op_is(op, "linalg.generic")) return true;
-  return o3_op_is(op, "func.call") && !mlirOperationIsNull(o3_fuse_called_kernel(module_of(op), op));
+  return !mlirOperationIsNull(o3_fuse_called_kernel(self->kernels, op));
 }
 
 static o3_status_t mark_operands(MlirOperation op, void *context) {
@@ -137,7 +133,7 @@ static o3_status_t mark_operands(MlirOperation op, void *context) {
 
 static o3_status_t classify(MlirOperation op, void *context) {
   place_t *self = context;
-  if (runs_on_card(op)) {
+  if (runs_on_card(self, op)) {
     O3_TRY(mark_operands(op, self));
     return o3_walk(op, mark_operands, self);
   }
@@ -177,8 +173,14 @@ static bool is_neutral(MlirOperation op) {
   return is_view(op);
 }
 
+typedef struct card_op {
+  const place_t *place;
+  bool found;
+} card_op_t;
+
 static o3_status_t find_card_op(MlirOperation op, void *context) {
-  *(bool *)context |= runs_on_card(op);
+  card_op_t *it = context;
+  it->found |= runs_on_card(it->place, op);
   return NULL;
 }
 
@@ -189,11 +191,12 @@ static bool has_memref_result(MlirOperation op) {
 }
 
 /* Whether parts of |op| must be looked at by themselves: some run on the card, or memory comes out of it. */
-static o3_status_t is_mixed(MlirOperation op, bool *mixed) {
+static o3_status_t is_mixed(const place_t *self, MlirOperation op, bool *mixed) {
+  card_op_t card_op = {.place = self};
   *mixed = false;
   if (!mlirOperationGetNumRegions(op)) return NULL;
-  O3_TRY(o3_walk(op, find_card_op, mixed));
-  *mixed |= has_memref_result(op);
+  O3_TRY(o3_walk(op, find_card_op, &card_op));
+  *mixed = card_op.found || has_memref_result(op);
   return NULL;
 }
 
@@ -367,11 +370,11 @@ static o3_status_t place_regions(place_t *self, MlirOperation op) {
 static o3_status_t place_op(place_t *self, region_t *region, MlirOperation op) {
   touch_t touch = {.place = self};
   bool mixed;
-  if (runs_on_card(op)) {
+  if (runs_on_card(self, op)) {
     close_region(region);
     return NULL;
   }
-  O3_TRY(is_mixed(op, &mixed));
+  O3_TRY(is_mixed(self, op, &mixed));
   if (mixed) {
     close_region(region);
     return place_regions(self, op);
@@ -432,6 +435,7 @@ o3_status_t o3_nvptx_place(o3_pass_env_t *env, MlirModule module) {
                   .classes = o3_ptr_map_create(env->arena)};
   o3_nvptx_load_dialects(env->context);
   O3_TRY_ALLOC(self.classes);
+  O3_TRY(o3_fuse_list_kernels(env->arena, module, &self.kernels));
   O3_TRY(o3_walk(self.main, classify, &self));
   MlirBlock body = o3_func_body(self.main);
   MlirOperation end = mlirBlockGetTerminator(body);

@@ -118,11 +118,21 @@ static bool shares_inputs(const o3_schedule_blocks_t *p, const o3_schedule_tiles
   return p->pixel_turns > 0 && p->pixel_turns < s->unroll;
 }
 
+/* A core that starts two multiply-adds in a cycle loads two vectors in it at most, which is what a tile of
+ * one block takes: an input for each. Several blocks take one input: two of them, or three where that leaves
+ * none over. Sums, the blocks' weights and an input fill the registers. */
+static void choose_paired_tile(const o3_schedule_blocks_t *p, o3_schedule_tiles_t *s) {
+  enum { TWO_BLOCKS = 14, THREE_BLOCKS = 9 };
+  s->blocks = p->blocks % 2 && p->blocks % 3 == 0 ? 3 : 2;
+  s->pixels = s->blocks == 2 ? TWO_BLOCKS : THREE_BLOCKS;
+}
+
 /* With 32 registers. Runs take many pixels of one block, whose operands come straight from memory: the more
- * there are, the slower weights may come. A run of few pixels takes two blocks. Rows of a matrix lie far
- * apart and may share a set of the cache: few of them, and three blocks. Pixels that share their inputs leave
- * registers for the weights of all turns and one input. */
-static void choose_wide_tile(const o3_schedule_blocks_t *p, o3_schedule_tiles_t *s) {
+ * there are, the slower weights may come. A run of few pixels takes two blocks, as any run does where loads
+ * would bound it. Rows of a matrix lie far apart and may share a set of the cache: few of them, and three
+ * blocks. Pixels that share their inputs leave registers for the weights of all turns and one input. */
+static void choose_wide_tile(const o3_machine_t *machine, const o3_schedule_blocks_t *p,
+                             o3_schedule_tiles_t *s) {
   enum { ALL = 32, REGISTERS = 28, TWO_BLOCKS = 13, THREE_BLOCKS = 8 };
   bool is_halves = p->is_matrix && p->run > REGISTERS && p->run < 2 * REGISTERS;
   bool is_short = p->run >= 0 && (p->run < TWO_BLOCKS || is_halves);
@@ -135,6 +145,8 @@ static void choose_wide_tile(const o3_schedule_blocks_t *p, o3_schedule_tiles_t 
   } else if (is_short && p->blocks >= 2) {
     s->blocks = 2;
     s->pixels = TWO_BLOCKS;
+  } else if (machine->fma_ports > 1 && p->blocks >= 2 && !p->is_joined) {
+    choose_paired_tile(p, s);
   }
 }
 
@@ -238,7 +250,7 @@ o3_schedule_tiles_t o3_schedule_tiles(const o3_machine_t *machine, const o3_sche
   if (product->entry_lanes)
     choose_sparse_tile(machine, product, &s);
   else if (wide && !product->is_lanewise)
-    choose_wide_tile(product, &s);
+    choose_wide_tile(machine, product, &s);
   s.piece = choose_piece(product, s.pixels);
   choose_strips(machine, product, &s);
   if (product->is_joined && s.blocks == 1 && product->run > LONGEST_PIECE)

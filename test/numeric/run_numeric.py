@@ -29,6 +29,7 @@ import guard_cases
 import last_cases
 import numeric_job
 import numeric_rows
+import ports_cases
 import sparse_auto_cases
 import sparse_cases
 import sparse_weight_cases
@@ -162,6 +163,7 @@ def main():
         results.update(channel_cases.run(scratch, options.labels, seed))
         results.update(float8_cases.run(scratch, options.labels, seed))
         results.update(last_cases.run(scratch, options.labels, seed))
+        results.update(ports_cases.run(scratch, options.labels, seed))
         results.update(sparse_auto_cases.run(scratch, options.labels, seed))
         results.update(sparse_cases.run(scratch, options.labels, seed))
         results.update(sparse_weight_cases.run(scratch, options.labels, seed))

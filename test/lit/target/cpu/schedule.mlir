@@ -1,6 +1,7 @@
 // RUN: o3-opt --target x86-64-v4 --cpu-schedule %s | FileCheck %s --check-prefix=V4
 // RUN: o3-opt --target x86-64-v3 --cpu-schedule %s | FileCheck %s --check-prefix=V3
 // RUN: o3c %s --target x86-64-v3 --emit schedule --start-from schedule -O2 -q --hardware %S/Inputs/small-caches.json -o - | FileCheck %s --check-prefix=SMALL
+// RUN: o3c %s --target x86-64-v4 --emit schedule --start-from schedule -O2 -q --hardware %S/Inputs/two-ports.json -o - | FileCheck %s --check-prefix=PORTS
 // RUN: sed 's/pixels = 5/pixels = "many"/' %s | not o3-opt --target x86-64-v4 --cpu-schedule - 2>&1 | FileCheck %s --check-prefix=TEXT
 // RUN: sed 's/pixels = 5/pixels = 29/' %s | not o3-opt --target x86-64-v4 --cpu-schedule - 2>&1 | FileCheck %s --check-prefix=RANGE
 // RUN: sed 's/pixels = 5/unroll = 5/' %s | not o3-opt --target x86-64-v4 --cpu-schedule - 2>&1 | FileCheck %s --check-prefix=SUM
@@ -89,6 +90,8 @@ module {
   // Six blocks of channels, read for two of results from beyond the core's cache.
   // V4-LABEL: @k4_contraction_
   // V4: o3.schedule = {ahead = 1 : i64, blocks = 1 : i64, family = "tiles"
+  // PORTS-LABEL: @k4_contraction_
+  // PORTS: blocks = 2 : i64, {{.*}} pixels = 14 : i64
   func.func private @k4_contraction_e(%x: tensor<1x6x8464x16xf32>, %w: tensor<2x6x16x16xf32>,
                                       %out: tensor<1x2x8464x16xf32>) -> tensor<1x2x8464x16xf32>
       attributes {o3.kernel_kind = "contraction"} {
@@ -103,6 +106,26 @@ module {
       linalg.yield %r : f32
     } -> tensor<1x2x8464x16xf32>
     return %y : tensor<1x2x8464x16xf32>
+  }
+  // Three blocks of results: where two multiply-adds start in a cycle, a tile takes all of them.
+  // V4-LABEL: @k5_contraction_
+  // V4: o3.schedule = {ahead = 1 : i64, blocks = 1 : i64, {{.*}} pixels = 28 : i64
+  // PORTS-LABEL: @k5_contraction_
+  // PORTS: blocks = 3 : i64, {{.*}} pixels = 9 : i64
+  func.func private @k5_contraction_f(%x: tensor<1x6x8464x16xf32>, %w: tensor<3x6x16x16xf32>,
+                                      %out: tensor<1x3x8464x16xf32>) -> tensor<1x3x8464x16xf32>
+      attributes {o3.kernel_kind = "contraction"} {
+    %y = linalg.generic {indexing_maps = [affine_map<(n, m, p, l, c, k) -> (n, c, p, k)>,
+                                          affine_map<(n, m, p, l, c, k) -> (m, c, k, l)>,
+                                          affine_map<(n, m, p, l, c, k) -> (n, m, p, l)>],
+                         iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction"]}
+        ins(%x, %w : tensor<1x6x8464x16xf32>, tensor<3x6x16x16xf32>) outs(%out : tensor<1x3x8464x16xf32>) {
+    ^bb0(%p: f32, %q: f32, %o: f32):
+      %m = arith.mulf %p, %q : f32
+      %r = arith.addf %o, %m : f32
+      linalg.yield %r : f32
+    } -> tensor<1x3x8464x16xf32>
+    return %y : tensor<1x3x8464x16xf32>
   }
   func.func @main() attributes {o3.symbols = [], o3.guards = []} { return }
 }

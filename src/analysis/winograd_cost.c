@@ -5,8 +5,8 @@
  *                 T: tiles, whole ones, so that 7x7 outputs cost as 8x8; p^2: 16 or 36
  *                 R: T, but at least 3, whose sums hide an FMA's latency; where T is known at run time only,
  *                 a multiple of 8, the rows of the register tile there
- *     both        that over the cores, but at least the bytes of weights that no cache keeps until the next
- * run, at memory's rate
+ *     both        that over the cores, but at least the bytes of weights that no cache keeps until the
+ *                 next run, at memory's rate
  *
  * where C and M are channels, in whole blocks, and FMA is the time of one multiply-add of 16 lanes at the
  * machine's peak. INPUT and OUTPUT are what a transform of 16 channels of a tile takes (winograd_costs.def,

@@ -50,7 +50,7 @@ static void list_free(o3rt_memory_t *memory, o3rt_block_t *head) {
   list_init(head);
 }
 
-static void *block_data(const o3rt_block_t *block) { return (char *)block + HEADER_BYTES; }
+static void *block_data(const o3rt_block_t *block) { return (void *)((uintptr_t)block + HEADER_BYTES); }
 
 void o3rt_memory_init(o3rt_memory_t *memory) {
   memory->arena = NULL;

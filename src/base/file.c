@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -42,7 +43,7 @@ static o3_status_t map_descriptor(int fd, const char *path, o3_mapped_file_t *fi
     return o3_status_create(O3_STATUS_IO, "cannot read '%s': it is %s, a regular file is needed", path,
                             file_kind(info.st_mode));
   size_t size = (size_t)info.st_size;
-  void *data = (void *)empty_data;
+  void *data = (void *)(uintptr_t)empty_data;
   if (size > 0) data = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
   if (data == MAP_FAILED) return file_error("map", path, errno);
   *file = (o3_mapped_file_t){data, size};
@@ -60,7 +61,7 @@ o3_status_t o3_file_map(const char *path, o3_mapped_file_t *file) {
 }
 
 void o3_file_unmap(o3_mapped_file_t *file) {
-  if (file->size > 0) munmap((void *)file->data, file->size);
+  if (file->size > 0) munmap((void *)(uintptr_t)file->data, file->size);
   *file = (o3_mapped_file_t){0};
 }
 

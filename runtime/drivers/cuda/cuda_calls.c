@@ -4,8 +4,6 @@
 
 #include "cuda_session.h"
 
-#define ALIGNMENT 256
-
 static _Noreturn void fail(o3rt_session_t *session, int code, const char *what) {
   o3rt_session_escape(session, o3rt_cuda_fail(session, code, what));
 }

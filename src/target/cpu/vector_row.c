@@ -98,7 +98,7 @@ o3_status_t o3_vector_row_build(const o3_vector_row_t *row, o3_builder_t *b, Mli
   writer_t self = {.row = row, .has_greatest = greatest != NULL};
   MlirType f32 = mlirF32TypeGet(b->context), i1 = mlirIntegerTypeGet(b->context, 1);
   MlirValue lanes = o3_build_index(b, row->lanes);
-  O3_TRY(o3_walk(row->nest->op, o3_loops_relax, (void *)row->nest));
+  O3_TRY(o3_walk(row->nest->op, o3_loops_relax, (void *)(uintptr_t)row->nest));
   MlirValue most = self.none = o3_vector_broadcast(b, row->lanes, o3_build_float(b, f32, -INFINITY));
   MlirValue rest = o3_build2(b, "arith.remui", o3_build2(b, "arith.subi", row->upper, row->lower), lanes);
   MlirValue whole = o3_build2(b, "arith.subi", row->upper, rest);

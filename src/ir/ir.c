@@ -57,9 +57,10 @@ MlirStringRef o3_op_string(MlirOperation op, const char *name) {
 int o3_op_ints(MlirOperation op, const char *name, int64_t *values, int capacity) {
   MlirAttribute attr = o3_op_attr(op, name);
   if (mlirAttributeIsNull(attr) || !mlirAttributeIsADenseI64Array(attr)) return -1;
-  int count = (int)mlirDenseArrayGetNumElements(attr);
-  for (int i = 0; i < count && i < capacity; ++i) values[i] = mlirDenseI64ArrayGetElement(attr, i);
-  return count;
+  intptr_t count = mlirDenseArrayGetNumElements(attr);
+  if (count > capacity) return -1;
+  for (intptr_t i = 0; i < count; ++i) values[i] = mlirDenseI64ArrayGetElement(attr, i);
+  return (int)count;
 }
 
 MlirOperation o3_value_def(MlirValue value) {

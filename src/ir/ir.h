@@ -47,7 +47,8 @@ double o3_op_float(MlirOperation op, const char *name, double fallback);
 bool o3_op_bool(MlirOperation op, const char *name, bool fallback);
 /* Empty (length 0, data NULL) when absent. */
 MlirStringRef o3_op_string(MlirOperation op, const char *name);
-/* Copies at most |capacity| integers of a DenseI64Array; the count, or -1 when absent. */
+/* Copies the integers of a DenseI64Array; their count, or -1 when it is absent or has more than |capacity|: a
+ * module written by hand may have any number. */
 int o3_op_ints(MlirOperation op, const char *name, int64_t *values, int capacity);
 
 /* The op that defines |value|; NULL op for a block argument. */

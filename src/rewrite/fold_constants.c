@@ -63,29 +63,11 @@ static bool operands_known(const folding_t *self, MlirOperation op) {
   return mlirOperationGetNumOperands(op) > 0;
 }
 
-static bool has_symbol(MlirAffineExpr expr) {
-  if (!mlirAffineExprIsABinary(expr)) return mlirAffineExprIsASymbol(expr);
-  return has_symbol(mlirAffineBinaryOpExprGetLHS(expr)) || has_symbol(mlirAffineBinaryOpExprGetRHS(expr));
-}
-
-/* Whether an attribute has a size in it that only a run knows, as the place that a slice in a loop starts at.
- */
-static bool reads_sizes(MlirOperation op) {
-  for (intptr_t i = 0; i < mlirOperationGetNumAttributes(op); ++i) {
-    MlirAttribute attr = mlirOperationGetAttribute(op, i).attribute;
-    if (!mlirAttributeIsAAffineMap(attr)) continue;
-    MlirAffineMap map = mlirAffineMapAttrGetValue(attr);
-    for (intptr_t r = 0; r < mlirAffineMapGetNumResults(map); ++r) {
-      if (has_symbol(mlirAffineMapGetResult(map, r))) return true;
-    }
-  }
-  return false;
-}
-
 static o3_status_t visit(MlirOperation op, void *context) {
   folding_t *self = context;
   bool constant = o3_op_is(op, "o3.constant");
-  if (!constant && !(o3_op_is_pure(op) && operands_known(self, op) && !reads_sizes(op) && is_worth_it(op)))
+  if (!constant &&
+      !(o3_op_is_pure(op) && operands_known(self, op) && !o3_op_reads_sizes(op) && is_worth_it(op)))
     return NULL;
   int64_t bytes = constant ? 0 : result_bytes(op);
   bool full = self->bytes && self->bytes + bytes > TURN_BYTES;

@@ -4,7 +4,9 @@
  * results; f32 convolutions over one or two dimensions with constant weights are o3.conv_blocked or
  * o3.depthwise_blocked (from O3 on some are o3.winograd_blocked), products with constant matrices
  * o3.matmul_packed; ops between them follow the layout, and conversions are left only where a plain value is
- * needed. Ops inside of loops and branches stay plain.
+ * needed. Of what is inside of loops and branches only products with constant matrices change, as the one of
+ * a recurrent layer's state, and not those with few rows: the CPU's kernel for these reads the matrix as it
+ * lies.
  *
  * On targets with channels last, convolutions in half precision (and f32, where the target says so) are
  * o3.conv_last or o3.depthwise_last, and products stay as they are.
@@ -33,6 +35,31 @@ static MlirValue rewrite(o3_layout_t *self, MlirOperation op) {
     if (o3_op_is(op, RULES[i].op)) return RULES[i].rule(self, op);
   }
   return (MlirValue){0};
+}
+
+static o3_status_t replace(o3_layout_t *self, MlirOperation op) {
+  self->builder = o3_builder_before(op);
+  MlirValue made = rewrite(self, op);
+  if (!mlirValueIsNull(made)) o3_op_replace(op, 1, &made);
+  if (self->failed) return o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");
+  return self->status;
+}
+
+enum { FEW_ROWS = 5 };
+
+static bool has_few_rows(MlirValue value) {
+  MlirType type = mlirValueGetType(value);
+  int64_t rows = 1;
+  for (int64_t i = 0; i + 1 < mlirShapedTypeGetRank(type); ++i) {
+    if (mlirShapedTypeIsDynamicDim(type, i)) return false;
+    rows *= mlirShapedTypeGetDimSize(type, i);
+  }
+  return rows <= FEW_ROWS;
+}
+
+static o3_status_t visit_inner(MlirOperation op, void *context) {
+  if (!o3_op_is(op, "o3.matmul") || has_few_rows(mlirOperationGetResult(op, 0))) return NULL;
+  return replace(context, op);
 }
 
 static int count_symbols(MlirOperation main) {
@@ -67,11 +94,8 @@ o3_status_t o3_rewrite_layout(o3_pass_env_t *env, MlirModule module) {
   MlirOperation op = mlirBlockGetFirstOperation(o3_func_body(main));
   while (!mlirOperationIsNull(op)) {
     MlirOperation next = mlirOperationGetNextInBlock(op);
-    self.builder = o3_builder_before(op);
-    MlirValue made = rewrite(&self, op);
-    if (!mlirValueIsNull(made)) o3_op_replace(op, 1, &made);
-    if (self.status) return self.status;
-    if (self.failed) return o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");
+    O3_TRY(o3_walk(op, visit_inner, &self));
+    O3_TRY(replace(&self, op));
     op = next;
   }
   return record_choices(&self, module);

@@ -572,10 +572,10 @@ static MlirValue build_sparse_matmul(o3_layout_t *self, MlirOperation op, int64_
 MlirValue o3_layout_matmul(o3_layout_t *self, MlirOperation op) {
   MlirValue a = mlirOperationGetOperand(op, 0), b = mlirOperationGetOperand(op, 1),
             y = mlirOperationGetResult(op, 0);
-  o3_shape_t a_shape, b_shape, y_shape;
-  bool known = !self->last && o3_layout_shape(a, &a_shape) && o3_layout_shape(b, &b_shape) &&
-               o3_layout_shape(y, &y_shape);
-  if (!known || b_shape.rank != 2 || a_shape.rank != y_shape.rank || !o3_layout_is_constant(b))
+  o3_shape_t b_shape, y_shape;
+  bool known = !self->last && o3_layout_shape(b, &b_shape) && o3_layout_shape(y, &y_shape);
+  if (!known || b_shape.rank != 2 || mlirShapedTypeGetRank(mlirValueGetType(a)) != y_shape.rank ||
+      !o3_layout_is_constant(b))
     return (MlirValue){0};
   int64_t depth = o3_layout_size(&b_shape, 0), columns = o3_layout_size(&b_shape, 1);
   if (!o3_layout_is_f32(a) || !o3_layout_is_f32(b) || !o3_layout_is_f32(y) || depth <= 0 || columns <= 0)

@@ -118,7 +118,7 @@ MlirValue o3_layout_cut(o3_layout_t *self, MlirValue value, int axis, int64_t st
 
 bool o3_layout_is_constant(MlirValue value) {
   MlirOperation def = o3_value_def(value);
-  if (mlirOperationIsNull(def) || !o3_op_is_pure(def)) return false;
+  if (mlirOperationIsNull(def) || !o3_op_is_pure(def) || o3_op_reads_sizes(def)) return false;
   if (o3_op_is(def, "o3.constant")) return true;
   for (intptr_t i = 0; i < mlirOperationGetNumOperands(def); ++i) {
     if (!o3_layout_is_constant(mlirOperationGetOperand(def, i))) return false;

@@ -15,6 +15,23 @@ bool o3_op_is_pure(MlirOperation op) {
   return name.length > 3 && strncmp(name.data, "o3.", 3) == 0;
 }
 
+static bool has_symbol(MlirAffineExpr expr) {
+  if (!mlirAffineExprIsABinary(expr)) return mlirAffineExprIsASymbol(expr);
+  return has_symbol(mlirAffineBinaryOpExprGetLHS(expr)) || has_symbol(mlirAffineBinaryOpExprGetRHS(expr));
+}
+
+bool o3_op_reads_sizes(MlirOperation op) {
+  for (intptr_t i = 0; i < mlirOperationGetNumAttributes(op); ++i) {
+    MlirAttribute attr = mlirOperationGetAttribute(op, i).attribute;
+    if (!mlirAttributeIsAAffineMap(attr)) continue;
+    MlirAffineMap map = mlirAffineMapAttrGetValue(attr);
+    for (intptr_t r = 0; r < mlirAffineMapGetNumResults(map); ++r) {
+      if (has_symbol(mlirAffineMapGetResult(map, r))) return true;
+    }
+  }
+  return false;
+}
+
 bool o3_value_has_uses(MlirValue value) { return !mlirOpOperandIsNull(mlirValueGetFirstUse(value)); }
 
 MlirOperation o3_value_single_user(MlirValue value) {

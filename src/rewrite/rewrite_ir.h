@@ -9,6 +9,10 @@
  * ahead. */
 bool o3_op_is_pure(MlirOperation op);
 
+/* Whether an attribute has a size in it that only a run knows, as the place that a slice in a loop starts at.
+ */
+bool o3_op_reads_sizes(MlirOperation op);
+
 bool o3_value_has_uses(MlirValue value);
 /* The op that is the only reader of |value|, once; null when there are more or none. */
 MlirOperation o3_value_single_user(MlirValue value);

@@ -68,6 +68,10 @@ R("LSTM", ["S,B,5", W("1,24,5"), W("1,24,6"), W("1,48"), NONE, "1,B,6", "1,B,6",
   _outputs=3, _tol=64)
 R("LSTM", ["S,B,5", W("1,24,5"), W("1,24,6"), W("1,48")], STEPS, F32, hidden_size=6, input_forget=1, _outputs=3, _tol=64)
 
+# Enough rows and columns for the kernels of whole panels, an open number of rows, and a loop.
+R("LSTM", ["S,B,40", W("1,160,40"), W("1,160,40"), W("1,320")], [(3, 7), (2, 1), (4, 17)], F32, hidden_size=40, _outputs=3,
+  _tol=64, _terms=lambda S, B: 40)
+
 
 # ---- Attention: batch, queries, keys ----
 def attention(q, k, v, mask=None, causal=False):

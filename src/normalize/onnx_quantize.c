@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "normalize/nz_math.h"
+#include "normalize/onnx_quantize.h"
 
 /* ---- Scales and zero points that broadcast to x ---- */
 
@@ -142,9 +143,7 @@ static MlirValue extreme_with_zero(o3_nz_t *nz, MlirValue x, const char *kind, c
   return o3_nz_binary(nz, op, extreme, o3_nz_like(nz, x, 0));
 }
 
-/* The range of x and 0 on 0..255; a range of one point takes the scale 1. */
-o3_status_t o3_onnx_dynamic_quantize(o3_nz_t *nz, o3_node_t *node) {
-  MlirValue x = o3_node_input(node, 0);
+o3_nz_quantized_t o3_nz_dynamic_quantize(o3_nz_t *nz, MlirValue x) {
   MlirType ui8 = mlirIntegerTypeUnsignedGet(nz->context, 8);
   MlirValue high = extreme_with_zero(nz, x, "max", "o3.max"), low = extreme_with_zero(nz, x, "min", "o3.min");
   MlirValue span = o3_nz_div(nz, o3_nz_sub(nz, high, low), o3_nz_like(nz, x, 255));
@@ -152,8 +151,13 @@ o3_status_t o3_onnx_dynamic_quantize(o3_nz_t *nz, o3_node_t *node) {
   MlirValue scale = o3_nz_select(nz, flat, o3_nz_like(nz, span, 1), span);
   MlirValue offset = o3_nz_div(nz, o3_nz_unary(nz, "o3.neg", low), scale);
   MlirValue zero = quantize_integers(nz, offset, (MlirValue){0}, ui8);
-  node->outputs[0] = quantize_integers(nz, o3_nz_div(nz, x, scale), zero, ui8);
-  node->outputs[1] = scale;
-  node->outputs[2] = zero;
+  return (o3_nz_quantized_t){quantize_integers(nz, o3_nz_div(nz, x, scale), zero, ui8), scale, zero};
+}
+
+o3_status_t o3_onnx_dynamic_quantize(o3_nz_t *nz, o3_node_t *node) {
+  const o3_nz_quantized_t q = o3_nz_dynamic_quantize(nz, o3_node_input(node, 0));
+  node->outputs[0] = q.bytes;
+  node->outputs[1] = q.scale;
+  node->outputs[2] = q.zero_point;
   return NULL;
 }

@@ -1,10 +1,12 @@
 /* LSTM, GRU and RNN. The products with the input are one matrix product over all time steps, ahead of the
  * loop over time; the loop does the products with the state. Directions are independent loops. Formulas and
  * the order of gates (i o f c; z r h) are those of the ONNX operator pages. Half precision is computed in
- * f32. */
+ * f32. ONNX Runtime's DynamicQuantizeLSTM has weights of 8 bits, and rounds what they are multiplied with,
+ * the input and each step's state, to 8 bits as DynamicQuantizeLinear does. */
 #include <strings.h>
 
 #include "normalize/nz_region.h"
+#include "normalize/onnx_quantize.h"
 
 enum { MAX_DIRECTIONS = 2, MAX_FUNCTIONS = 3 };
 
@@ -95,22 +97,30 @@ static const struct {
 
 typedef struct rnn rnn_t;
 
+/* Weights for K inputs. Quantised ones are what their scale is multiplied with. */
+typedef struct weights {
+  MlirValue matrix; /* K G*H */
+  MlirValue scale;  /* of quantised ones: one, or G*H; else null */
+} weights_t;
+
 /* One direction under construction. Shapes with H the hidden size, G the number of gates, T, B. */
 typedef struct direction {
   const rnn_t *rnn;
   bool reverse;
   activation_t f[MAX_FUNCTIONS];
   MlirValue products;     /* T B G*H: input times weights, plus biases */
-  MlirValue recurrence;   /* H G*H */
+  weights_t recurrence;   /* of the state */
   MlirValue reset_bias;   /* H, of GRU with linear_before_reset; may be null */
   MlirValue peepholes[3]; /* H each, of LSTM; may be null */
   MlirValue states[2];    /* B H: hidden and cell */
 } direction_t;
 
-typedef void (*step_fn_t)(o3_nz_t *nz, const direction_t *d, MlirValue product, const MlirValue *states,
+/* |given|: the step's part of the products with the input, B G*H. */
+typedef void (*step_fn_t)(o3_nz_t *nz, const direction_t *d, MlirValue given, const MlirValue *states,
                           MlirValue *next);
 
 typedef struct kind {
+  bool is_quantized; /* 8-bit weights, K G*H, with scales and zero points: inputs 8 to 11 */
   int num_gates, num_states, num_functions;
   const char *functions[MAX_FUNCTIONS]; /* defaults */
   step_fn_t step;
@@ -153,12 +163,22 @@ static MlirValue peeped(o3_nz_t *nz, const direction_t *d, int index, MlirValue 
   return mlirValueIsNull(d->peepholes[index]) ? gate : add(nz, gate, mul(nz, d->peepholes[index], cell));
 }
 
+/* x (M K) times |weights|. */
+static MlirValue product(o3_nz_t *nz, MlirValue x, const weights_t *weights) {
+  if (mlirValueIsNull(weights->scale)) return o3_nz_matmul(nz, x, weights->matrix);
+  const o3_nz_quantized_t q = o3_nz_dynamic_quantize(nz, x);
+  MlirType f32 = o3_nz_f32(nz);
+  MlirValue levels =
+      o3_nz_binary(nz, "o3.sub", o3_nz_cast(nz, q.bytes, f32), o3_nz_cast(nz, q.zero_point, f32));
+  return mul(nz, o3_nz_matmul(nz, levels, weights->matrix), mul(nz, q.scale, weights->scale));
+}
+
 /* ---- One time step ---- */
 
-static void step_lstm(o3_nz_t *nz, const direction_t *d, MlirValue product, const MlirValue *states,
+static void step_lstm(o3_nz_t *nz, const direction_t *d, MlirValue given, const MlirValue *states,
                       MlirValue *next) {
   const rnn_t *rnn = d->rnn;
-  MlirValue cell = states[1], all = add(nz, product, o3_nz_matmul(nz, states[0], d->recurrence));
+  MlirValue cell = states[1], all = add(nz, given, product(nz, states[0], &d->recurrence));
   MlirValue input = activated(nz, d, 0, peeped(nz, d, 0, gates(nz, rnn, all, 1, 0, 1), cell));
   MlirValue forget = rnn->input_forget
                          ? one_minus(nz, input)
@@ -169,12 +189,12 @@ static void step_lstm(o3_nz_t *nz, const direction_t *d, MlirValue product, cons
   next[0] = mul(nz, output, d->f[2].apply(nz, &d->f[2], next[1]));
 }
 
-static void step_gru(o3_nz_t *nz, const direction_t *d, MlirValue product, const MlirValue *states,
+static void step_gru(o3_nz_t *nz, const direction_t *d, MlirValue given, const MlirValue *states,
                      MlirValue *next) {
   const rnn_t *rnn = d->rnn;
-  MlirValue h = states[0], candidate = gates(nz, rnn, product, 1, 2, 1);
-  MlirValue first = gates(nz, rnn, d->recurrence, 1, 0, 2), last = gates(nz, rnn, d->recurrence, 1, 2, 1);
-  MlirValue both = add(nz, gates(nz, rnn, product, 1, 0, 2), o3_nz_matmul(nz, h, first));
+  MlirValue h = states[0], candidate = gates(nz, rnn, given, 1, 2, 1), recurrence = d->recurrence.matrix;
+  MlirValue first = gates(nz, rnn, recurrence, 1, 0, 2), last = gates(nz, rnn, recurrence, 1, 2, 1);
+  MlirValue both = add(nz, gates(nz, rnn, given, 1, 0, 2), o3_nz_matmul(nz, h, first));
   MlirValue update = activated(nz, d, 0, gates(nz, rnn, both, 1, 0, 1));
   MlirValue reset = activated(nz, d, 0, gates(nz, rnn, both, 1, 1, 1));
   MlirValue recurrent;
@@ -189,14 +209,17 @@ static void step_gru(o3_nz_t *nz, const direction_t *d, MlirValue product, const
   next[0] = add(nz, mul(nz, one_minus(nz, update), fresh), mul(nz, update, h));
 }
 
-static void step_rnn(o3_nz_t *nz, const direction_t *d, MlirValue product, const MlirValue *states,
+static void step_rnn(o3_nz_t *nz, const direction_t *d, MlirValue given, const MlirValue *states,
                      MlirValue *next) {
-  next[0] = activated(nz, d, 0, add(nz, product, o3_nz_matmul(nz, states[0], d->recurrence)));
+  next[0] = activated(nz, d, 0, add(nz, given, product(nz, states[0], &d->recurrence)));
 }
 
-static const kind_t LSTM = {4, 2, 3, {"Sigmoid", "Tanh", "Tanh"}, step_lstm};
-static const kind_t GRU = {3, 1, 2, {"Sigmoid", "Tanh", NULL}, step_gru};
-static const kind_t RNN = {1, 1, 1, {"Tanh", NULL, NULL}, step_rnn};
+static const kind_t LSTM = {false, 4, 2, 3, {"Sigmoid", "Tanh", "Tanh"}, step_lstm};
+static const kind_t QUANTIZED_LSTM = {true, 4, 2, 3, {"Sigmoid", "Tanh", "Tanh"}, step_lstm};
+static const kind_t GRU = {false, 3, 1, 2, {"Sigmoid", "Tanh", NULL}, step_gru};
+static const kind_t RNN = {false, 1, 1, 1, {"Tanh", NULL, NULL}, step_rnn};
+
+static bool is_lstm(const rnn_t *rnn) { return rnn->kind->step == step_lstm; }
 
 /* ---- The loop over time ---- */
 
@@ -216,9 +239,9 @@ static o3_status_t step(o3_nz_t *nz, void *context, o3_nz_iteration_t *iteration
   const rnn_t *rnn = d->rnn;
   MlirAffineExpr last = o3_expr_sub(rnn->steps, number(nz, 1));
   MlirAffineExpr time = d->reverse ? o3_expr_sub(last, iteration->number) : iteration->number;
-  MlirValue product = o3_nz_slice(nz, d->products, 0, time, number(nz, 1));
-  product = o3_nz_squeeze(nz, product, 1, (int64_t[]){0});
-  rnn->kind->step(nz, d, product, iteration->carried, iteration->next);
+  MlirValue given = o3_nz_slice(nz, d->products, 0, time, number(nz, 1));
+  given = o3_nz_squeeze(nz, given, 1, (int64_t[]){0});
+  rnn->kind->step(nz, d, given, iteration->carried, iteration->next);
   iteration->scans[0] = iteration->next[0];
   if (!mlirValueIsNull(rnn->lengths))
     mask_step(nz, d, time, iteration->carried, iteration->next, &iteration->scans[0]);
@@ -255,13 +278,25 @@ static MlirValue of_direction(o3_nz_t *nz, const rnn_t *rnn, int input, int axis
   return o3_nz_squeeze(nz, slice, 1, (int64_t[]){axis});
 }
 
-static MlirValue input_products(o3_nz_t *nz, const rnn_t *rnn, MlirValue weights) {
+/* Of direction |index|: |input| is 1 for the weights of the input, 2 for those of the state. Quantised ones
+ * are made f32 by the compiler, four times as large: each step would convert them anew. */
+static weights_t read_weights(o3_nz_t *nz, const rnn_t *rnn, int input, int index) {
+  MlirValue values = of_direction(nz, rnn, input, 0, index);
+  if (!rnn->kind->is_quantized) return (weights_t){.matrix = o3_nz_transpose(nz, values, (int64_t[]){1, 0})};
+  MlirValue zero_point = of_direction(nz, rnn, 7 + 2 * input, 0, index);
+  values = o3_nz_cast(nz, values, o3_nz_f32(nz));
+  if (!o3_nz_failed(nz)) o3_op_attr_set(o3_value_def(values), "o3.fold", mlirUnitAttrGet(nz->context));
+  if (!mlirValueIsNull(zero_point))
+    values = o3_nz_binary(nz, "o3.sub", values, o3_nz_cast(nz, zero_point, o3_nz_f32(nz)));
+  return (weights_t){.matrix = values, .scale = of_direction(nz, rnn, 6 + 2 * input, 0, index)};
+}
+
+static MlirValue input_products(o3_nz_t *nz, const rnn_t *rnn, const weights_t *weights) {
   MlirAffineExpr width = o3_nz_dim(nz, rnn->x, 2);
   MlirAffineExpr columns = number(nz, rnn->kind->num_gates * rnn->hidden);
   o3_shape_t flat = {.rank = 2, .dims = {o3_expr_mul(rnn->steps, rnn->batch), width}};
   o3_shape_t full = {.rank = 3, .dims = {rnn->steps, rnn->batch, columns}};
-  MlirValue transposed = o3_nz_transpose(nz, weights, (int64_t[]){1, 0});
-  return o3_nz_reshape(nz, o3_nz_matmul(nz, o3_nz_reshape(nz, rnn->x, &flat), transposed), &full);
+  return o3_nz_reshape(nz, product(nz, o3_nz_reshape(nz, rnn->x, &flat), weights), &full);
 }
 
 /* Both biases of all gates; the recurrent one of GRU's last gate stays apart where the reset gate scales it.
@@ -289,11 +324,12 @@ static void read_direction(o3_nz_t *nz, rnn_t *rnn, int index) {
   direction_t *d = &rnn->directions[index];
   d->rnn = rnn;
   d->reverse = index == 1 || rnn->backwards;
-  d->products = input_products(nz, rnn, of_direction(nz, rnn, 1, 0, index));
-  d->recurrence = o3_nz_transpose(nz, of_direction(nz, rnn, 2, 0, index), (int64_t[]){1, 0});
+  const weights_t weights = read_weights(nz, rnn, 1, index);
+  d->products = input_products(nz, rnn, &weights);
+  d->recurrence = read_weights(nz, rnn, 2, index);
   if (o3_node_has_input(rnn->node, 3)) add_biases(nz, d, of_direction(nz, rnn, 3, 0, index));
   for (int i = 0; i < rnn->kind->num_states; ++i) d->states[i] = initial_state(nz, rnn, 5 + i, index);
-  if (rnn->kind != &LSTM || !o3_node_has_input(rnn->node, 7)) return;
+  if (!is_lstm(rnn) || !o3_node_has_input(rnn->node, 7)) return;
   MlirValue peepholes = of_direction(nz, rnn, 7, 0, index);
   for (int i = 0; i < 3; ++i) d->peepholes[i] = gates(nz, rnn, peepholes, 0, i, 1);
 }
@@ -356,7 +392,19 @@ static o3_status_t check_ranks(o3_nz_t *nz, const o3_node_t *node) {
   return node->num_inputs < 3 ? o3_nz_invalid(nz, "%d inputs, at least 3 expected", node->num_inputs) : NULL;
 }
 
-/* W is (directions, gates * hidden, input): other sizes are mistakes of the model. */
+/* Scales and zero points of quantised weights: one for a direction, or one for each of its columns. */
+static o3_status_t check_scales(o3_nz_t *nz, const o3_node_t *node) {
+  for (int i = 8; i < 12; ++i) {
+    bool given = o3_node_has_input(node, i), is_scale = i % 2 == 0;
+    if (!given && is_scale) return o3_nz_invalid(nz, "input %d is missing", i);
+    int rank = given ? o3_nz_rank(nz, node->inputs[i]) : 1;
+    if (rank != 1 && rank != 2) return o3_nz_invalid(nz, "input %d has rank %d, 1 or 2 expected", i, rank);
+  }
+  return NULL;
+}
+
+/* W is (directions, gates * hidden, input), quantised (directions, input, gates * hidden): other sizes are
+ * mistakes of the model. */
 static o3_status_t check_sizes(o3_nz_t *nz, const rnn_t *rnn) {
   static const struct {
     int input, dim;
@@ -364,11 +412,11 @@ static o3_status_t check_sizes(o3_nz_t *nz, const rnn_t *rnn) {
   } SIZES[] = {{1, 1, true}, {2, 1, true}, {2, 2, false}};
   for (size_t i = 0; i < sizeof(SIZES) / sizeof(SIZES[0]); ++i) {
     int64_t expected = rnn->hidden * (SIZES[i].gated ? rnn->kind->num_gates : 1);
-    int64_t found =
-        o3_nz_static_dim(nz, rnn->node->inputs[SIZES[i].input], SIZES[i].dim, "a size of the weights");
+    int dim = rnn->kind->is_quantized ? 3 - SIZES[i].dim : SIZES[i].dim;
+    int64_t found = o3_nz_static_dim(nz, rnn->node->inputs[SIZES[i].input], dim, "a size of the weights");
     if (found != expected)
-      return o3_nz_invalid(nz, "dimension %d of input %d is %lld, %lld expected", SIZES[i].dim,
-                           SIZES[i].input, (long long)found, (long long)expected);
+      return o3_nz_invalid(nz, "dimension %d of input %d is %lld, %lld expected", dim, SIZES[i].input,
+                           (long long)found, (long long)expected);
   }
   for (int i = 1; i < 3; ++i) {
     int64_t found = o3_nz_static_dim(nz, rnn->node->inputs[i], 0, "the number of directions");
@@ -382,12 +430,13 @@ static o3_status_t check_sizes(o3_nz_t *nz, const rnn_t *rnn) {
 static o3_status_t read_node(o3_nz_t *nz, const o3_node_t *node, rnn_t *rnn) {
   rnn->node = node;
   O3_TRY(check_ranks(nz, node));
+  if (rnn->kind->is_quantized) O3_TRY(check_scales(nz, node));
   O3_TRY(read_direction_attr(nz, rnn));
   rnn->element = o3_nz_element(nz, node->inputs[0]);
-  rnn->hidden = o3_nz_static_dim(nz, node->inputs[2], 2, "the hidden size");
+  rnn->hidden = o3_nz_static_dim(nz, node->inputs[2], rnn->kind->is_quantized ? 1 : 2, "the hidden size");
   rnn->hidden = o3_node_int(node, "hidden_size", rnn->hidden);
   rnn->clip = o3_node_float(node, "clip", 0);
-  rnn->input_forget = rnn->kind == &LSTM && o3_node_int(node, "input_forget", 0) != 0;
+  rnn->input_forget = is_lstm(rnn) && o3_node_int(node, "input_forget", 0) != 0;
   rnn->linear_before_reset = rnn->kind == &GRU && o3_node_int(node, "linear_before_reset", 0) != 0;
   rnn->batch_first = o3_node_int(node, "layout", 0) != 0;
   rnn->lengths = o3_node_input(node, 4);
@@ -430,5 +479,8 @@ static o3_status_t convert(o3_nz_t *nz, o3_node_t *node, const kind_t *kind) {
 }
 
 o3_status_t o3_onnx_lstm(o3_nz_t *nz, o3_node_t *node) { return convert(nz, node, &LSTM); }
+o3_status_t o3_onnx_dynamic_quantize_lstm(o3_nz_t *nz, o3_node_t *node) {
+  return convert(nz, node, &QUANTIZED_LSTM);
+}
 o3_status_t o3_onnx_gru(o3_nz_t *nz, o3_node_t *node) { return convert(nz, node, &GRU); }
 o3_status_t o3_onnx_rnn(o3_nz_t *nz, o3_node_t *node) { return convert(nz, node, &RNN); }

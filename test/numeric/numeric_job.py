@@ -112,7 +112,7 @@ class Part:
 
 def model_of(parts, opset):
     model = onnx.ModelProto(ir_version=IR_VERSION, producer_name="o3 numeric test")
-    model.opset_import.append(helper.make_opsetid("", opset))
+    model.opset_import.extend([helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)])
     model.graph.name = "numeric"
     for part in parts:
         part.add_to(model.graph)

@@ -68,6 +68,20 @@ R("LSTM", ["S,B,5", W("1,24,5"), W("1,24,6"), W("1,48"), NONE, "1,B,6", "1,B,6",
   _outputs=3, _tol=64)
 R("LSTM", ["S,B,5", W("1,24,5"), W("1,24,6"), W("1,48")], STEPS, F32, hidden_size=6, input_forget=1, _outputs=3, _tol=64)
 
+# A value at the middle of two steps may be rounded either way: the next state is then off by a step of 1/255.
+def quantized(inputs, **attrs):
+    text = ", ".join(f'{key}="{value}"' if isinstance(value, str) else f"{key}={value}" for key, value in attrs.items())
+    casts = " ".join(f"y{i} = Cast<to=1>(v{i})" for i in range(3))  # whose type ONNX's shape inference knows
+    return f"v0, v1, v2 = com.microsoft.DynamicQuantizeLSTM<{text}>({inputs}) {casts}"
+
+
+for direction, count in [("forward", 1), ("reverse", 1), ("bidirectional", 2)]:
+    R(quantized("x0, x1, x2, x3, , , , , x4, x5, x4, x5", hidden_size=6, direction=direction),
+      ["S,B,5", W(f"{count},5,24", "extremes", "i8"), W(f"{count},6,24", "extremes", "i8"), W(f"{count},48"),
+       C([0.002, 0.004][:count], "f32"), C([0] * count, "i8")], STEPS, F32, _outputs=3, _tol=2000)
+R(quantized("x0, x1, x2, x3, , x4, x4, x5, x6, x7, x6, x7", hidden_size=6),
+  ["S,B,5", W("1,5,24", "extremes", "u8"), W("1,6,24", "extremes", "u8"), W("1,48"), "1,B,6", W("1,18"),
+   C([[0.001, 0.003, 0.002] * 8], "f32"), C([[130] * 24], "u8")], STEPS, F32, _outputs=3, _tol=2000)
 # Enough rows and columns for the kernels of whole panels, an open number of rows, and a loop.
 R("LSTM", ["S,B,40", W("1,160,40"), W("1,160,40"), W("1,320")], [(3, 7), (2, 1), (4, 17)], F32, hidden_size=40, _outputs=3,
   _tol=64, _terms=lambda S, B: 40)

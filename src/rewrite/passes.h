@@ -45,4 +45,7 @@ o3_status_t o3_rewrite_layout(o3_pass_env_t *env, MlirModule module) O3_MUST_USE
 /* For GPUs: constant matrices by columns, where kernels want their k contiguous. */
 o3_status_t o3_rewrite_weight_columns(o3_pass_env_t *env, MlirModule module) O3_MUST_USE;
 
+/* For CPUs: weights of products that are denormal numbers become zeros. */
+o3_status_t o3_rewrite_flush_denormals(o3_pass_env_t *env, MlirModule module) O3_MUST_USE;
+
 #endif

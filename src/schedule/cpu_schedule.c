@@ -300,13 +300,22 @@ static int64_t narrow_pixels(int64_t tiles) {
   return best;
 }
 
+/* Two blocks where loads would bound a tile of one (choose_paired_tile), unless its pixels were all tiles,
+ * half of which would then take weights from beyond the cache once more. */
+static int64_t chunk_blocks(const o3_machine_t *machine, int64_t tiles, int64_t outputs, bool is_far) {
+  enum { WIDE = 28 };
+  bool is_bound = machine->vector_registers >= 32 && machine->fma_ports > 1 && tiles > 0;
+  bool is_one = is_far && tiles > WIDE / 2 && tiles <= WIDE;
+  return is_bound && !is_one && outputs % 2 == 0 ? 2 : 1;
+}
+
 /* With 32 registers a full chunk is one register tile; one that is not full, where the number of tiles is
  * known only at run time, several small ones. */
 static void choose_chunk(const o3_machine_t *machine, int64_t tiles, o3_schedule_winograd_t *s) {
   enum { WIDE = 28, PART = 8, NARROW = 24, SMALL_PIXELS = 2 };
   bool wide = machine->vector_registers >= 32, half = machine->vector_bytes * 2 == LINE_BYTES;
   if (wide && tiles > 0) {
-    s->chunk = divide_up(tiles, chunk_count(machine, tiles, WIDE));
+    s->chunk = divide_up(tiles, chunk_count(machine, tiles, WIDE / s->blocks));
     s->pixels = s->whole = s->chunk;
     return;
   }
@@ -332,19 +341,24 @@ static int64_t strip_count(const o3_machine_t *machine, int64_t tiles, int64_t c
   return weight_bytes > machine->l2_bytes || chunks < machine->cores ? 1 : least(chunks, most);
 }
 
-/* The panel's transformed input stays in the second-level cache; panels are of about the same size. */
+/* The panel's transformed input stays in the second-level cache; panels are of about the same size. Weights
+ * that do not stay there come once for a panel where its chunks, of few tiles each, take them in turn. */
 o3_schedule_winograd_t o3_schedule_winograd(const o3_machine_t *machine, int64_t tiles, int64_t points,
                                             int64_t blocks, int64_t outputs) {
   o3_schedule_winograd_t s = {.lanes = least(machine->vector_bytes / (int64_t)sizeof(float), LANES)};
+  int64_t block_bytes = points * blocks * LANES * LANES * (int64_t)sizeof(float);
+  bool is_far = outputs * block_bytes > machine->l2_bytes;
+  s.blocks = chunk_blocks(machine, tiles, outputs, is_far);
   choose_chunk(machine, tiles, &s);
-  int64_t chunks = machine->l2_bytes / (points * blocks * s.chunk * LANES * (int64_t)sizeof(float));
+  s.weights_first = s.blocks > 1 && is_far;
+  int64_t room = machine->l2_bytes / (s.weights_first ? 2 : 1);
+  int64_t chunks = room / (points * blocks * s.chunk * LANES * (int64_t)sizeof(float));
   if (chunks < 1) chunks = 1;
   if (tiles > 0) {
     int64_t all = divide_up(tiles, s.chunk);
     chunks = divide_up(all, divide_up(all, chunks));
   }
-  s.strips = strip_count(machine, tiles, s.chunk,
-                         points * blocks * outputs * LANES * LANES * (int64_t)sizeof(float));
+  s.strips = strip_count(machine, tiles, s.chunk, outputs * block_bytes);
   s.panel = s.strips > 1 ? s.chunk : chunks * s.chunk;
   s.depth = choose_depth(machine, blocks, &s);
   return s;

@@ -27,7 +27,8 @@ CASES = {
     "a dilated window": ((1, 18, 12, 41), (37, 18, 1, 5), "dilations=[1,3],pads=[0,6,0,6]"),
     "winograd": ((1, 64, 27, 30), (64, 64, 3, 3), "pads=[1,1,1,1]"),
     "winograd, three blocks": ((2, 64, 18, 21), (48, 64, 3, 3), "pads=[1,1,1,1]"),
-    "winograd, large weights": ((1, 128, 13, 14), (256, 128, 3, 3), "pads=[1,1,1,1]"),
+    "winograd, a block and a half": ((2, 64, 18, 21), (23, 64, 3, 3), "pads=[1,1,1,1]"),
+    "winograd, large weights": ((1, 128, 25, 26), (256, 128, 3, 3), "pads=[1,1,1,1]"),
 }
 
 

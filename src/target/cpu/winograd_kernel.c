@@ -4,9 +4,9 @@
  *       for panels of tiles
  *         scf.parallel (tiles of the panel)        V: the transformed input of the panel, in scratch memory
  *           call @o3k_f32_winograd<m>_input(...)
- *         scf.parallel (chunks of tiles, blocks)   P: the products of a chunk and block, on the stack
- *           for points, depth: call @o3k_f32_tile_...(...)     the register tiles of the direct convolution
- *           for tiles: call @o3k_f32_winograd<m>_output(...), what follows the convolution on its pixels
+ *         scf.parallel (chunks of tiles, blocks)   P: the products of a chunk and block, or several, on the
+ * stack for points, depth: call @o3k_f32_tile_...(...)     the register tiles of the direct convolution for
+ * tiles: call @o3k_f32_winograd<m>_output(...), what follows the convolution on its pixels
  *
  * Where all weights stay in a core's cache, and each core gets a chunk, threads share strips: each strip has
  * a V of its own, one chunk, which never leaves its core. Else there is one strip, and threads share each
@@ -73,6 +73,13 @@ static o3_status_t make_plan(const o3_machine_t *machine, MlirOperation product,
   plan->schedule = o3_schedule_winograd(machine, tiles, points, plan->blocks, plan->outputs);
   O3_TRY(o3_schedule_read(product, O3_SCHEDULE_FAMILY_WINOGRAD, &plan->schedule));
   plan->point_step = plan->blocks * plan->schedule.panel * LANES + LANES;
+  const o3_schedule_winograd_t *s = &plan->schedule;
+  if (s->blocks == 1) return NULL;
+  if (plan->outputs % s->blocks)
+    return o3_schedule_refuse(product, "blocks", s->blocks, "a divisor of the blocks of results");
+  if (s->pixels != s->chunk || s->whole != s->chunk)
+    return o3_schedule_refuse(product, "pixels", s->pixels, "the chunk in tiles of several blocks");
+  plan->last_lanes = LANES;
   return NULL;
 }
 
@@ -211,14 +218,20 @@ static o3_status_t build_input(const emitter_t *self, o3_builder_t *b) {
 typedef struct task {
   emitter_t *self;
   MlirValue chunk_from, count; /* tiles: in the panel, and how many */
-  MlirValue block;
+  MlirValue block;             /* the first of the register tile's */
   view_t p;
   MlirValue point;
+  MlirValue p_at;   /* of the block whose results are computed; none: 0 */
   MlirValue input;  /* the first block of channels that is summed */
   int pixels, used; /* of the register tiles to build: rows, and lanes of the block */
 } task_t;
 
 static int64_t num_points(const emitter_t *self) { return (int64_t)self->form->points * self->form->points; }
+
+/* Floats of P for a block. */
+static int64_t block_products(const emitter_t *self) {
+  return num_points(self) * self->plan.schedule.chunk * LANES;
+}
 
 /* A piece of the sums: those after the first one are added to P. */
 static void depth_arguments(const task_t *task, o3_builder_t *b, MlirValue *a) {
@@ -245,7 +258,7 @@ static o3_status_t call_product(o3_builder_t *b, void *context, MlirValue from, 
   const emitter_t *self = task->self;
   const plan_t *plan = &self->plan;
   const o3_tile_t tile = {.lanes = self->lanes < task->used ? self->lanes : task->used,
-                          .blocks = 1,
+                          .blocks = (int)plan->schedule.blocks,
                           .pixels = task->pixels,
                           .x_step = LANES,
                           .shared = plan->schedule.chunk / task->pixels >= UNROLL,
@@ -265,6 +278,10 @@ static o3_status_t call_product(o3_builder_t *b, void *context, MlirValue from, 
   a[O3_TILE_Y] = task->p.flat;
   a[O3_TILE_Y_AT] = add(b, times(b, task->point, plan->schedule.chunk * LANES), times(b, from, LANES));
   a[O3_TILE_Y_STEP] = o3_build_index(b, LANES);
+  if (tile.blocks > 1) {
+    a[O3_TILE_W_NEXT] = o3_build_index(b, num_points(self) * plan->blocks * LANES * LANES);
+    a[O3_TILE_Y_NEXT] = o3_build_index(b, block_products(self));
+  }
   a[O3_TILE_B] = self->w.flat;
   a[O3_TILE_S2] = o3_build_index(b, plan->schedule.panel * LANES);
   a[O3_TILE_N1] = a[O3_TILE_N0] = one;
@@ -429,6 +446,8 @@ static o3_status_t call_output(const output_t *out, o3_builder_t *b, MlirValue t
   ivs[0] = out->place.image, ivs[1] = out->task->block, ivs[2] = out->place.row, ivs[3] = out->place.column;
   a[O3_WINOGRAD_OUT_P] = out->task->p.flat;
   a[O3_WINOGRAD_OUT_P_AT] = times(b, tile, LANES);
+  if (!mlirValueIsNull(out->task->p_at))
+    a[O3_WINOGRAD_OUT_P_AT] = add(b, a[O3_WINOGRAD_OUT_P_AT], out->task->p_at);
   a[O3_WINOGRAD_OUT_P_POINT] = o3_build_index(b, self->plan.schedule.chunk * LANES);
   a[O3_WINOGRAD_OUT_Y] = y->flat;
   a[O3_WINOGRAD_OUT_Y_AT] = o3_nest_address(&self->output.nest, y, b, ivs);
@@ -455,11 +474,30 @@ static o3_status_t build_output(o3_builder_t *b, void *context, MlirValue tile, 
   return NULL;
 }
 
+static o3_status_t build_outputs(const task_t *task, o3_builder_t *b) {
+  o3_for_t tiles = {.lower = o3_build_index(b, 0),
+                    .upper = task->count,
+                    .step = o3_build_index(b, 1),
+                    .body = build_output,
+                    .context = (void *)task};
+  return o3_build_for(b, &tiles, NULL);
+}
+
+/* Of one block of the register tile's. */
+static o3_status_t build_block_outputs(o3_builder_t *b, void *context, MlirValue number,
+                                       const MlirValue *carried, MlirValue *next) {
+  task_t task = *(const task_t *)context;
+  (void)carried, (void)next;
+  task.block = add(b, task.block, number);
+  task.p_at = times(b, number, block_products(task.self));
+  return build_outputs(&task, b);
+}
+
 /* ---- Tasks ---- */
 
 static MlirValue build_stack(const emitter_t *self, o3_builder_t *b) {
   const int32_t none[2] = {0, 0};
-  int64_t floats = num_points(self) * self->plan.schedule.chunk * LANES;
+  int64_t floats = self->plan.schedule.blocks * block_products(self);
   return o3_build1_attrs(b, "memref.alloca", o3_memref_type(1, &floats, mlirF32TypeGet(b->context)),
                          O3_NO_VALUES,
                          O3_ATTRS({"alignment", o3_attr_i64(b->context, O3_CPU_ALIGNMENT)},
@@ -467,16 +505,17 @@ static MlirValue build_stack(const emitter_t *self, o3_builder_t *b) {
 }
 
 static o3_status_t build_products(emitter_t *self, o3_builder_t *b) {
-  MlirValue at[2], zero = o3_build_index(b, 0);
+  const o3_schedule_winograd_t *s = &self->plan.schedule;
+  MlirValue at[2], sizes[2], steps[2], zero = o3_build_index(b, 0);
   /* A dim of one chunk would be none. */
-  int first = self->plan.schedule.panel > self->plan.schedule.chunk ? 0 : 1;
-  const MlirValue sizes[2] = {self->panel_size, self->output.nest.size_values[self->output.block]};
-  const MlirValue steps[2] = {o3_build_index(b, self->plan.schedule.chunk), o3_build_index(b, 1)};
-  int64_t work = num_points(self) * self->plan.schedule.chunk * self->plan.blocks * LANES;
+  int first = s->panel > s->chunk ? 0 : 1, chunks = s->weights_first && !first ? 1 : 0;
+  sizes[chunks] = self->panel_size, sizes[!chunks] = self->output.nest.size_values[self->output.block];
+  steps[chunks] = o3_build_index(b, s->chunk), steps[!chunks] = o3_build_index(b, s->blocks);
+  int64_t work = s->blocks * num_points(self) * s->chunk * self->plan.blocks * LANES;
   at[0] = zero;
   o3_builder_t in = o3_cpu_parallel(b, 2 - first, sizes + first, steps + first, work, at + first);
-  task_t task = {.self = self, .chunk_from = at[0], .block = at[1]};
-  task.count = least(&in, o3_build2(&in, "arith.subi", self->panel_size, at[0]), steps[0]);
+  task_t task = {.self = self, .chunk_from = at[chunks], .block = at[!chunks]};
+  task.count = least(&in, o3_build2(&in, "arith.subi", self->panel_size, at[chunks]), steps[chunks]);
   read_view(&in, build_stack(self, &in), &task.p);
   o3_for_t points = {.lower = zero,
                      .upper = o3_build_index(&in, num_points(self)),
@@ -484,12 +523,13 @@ static o3_status_t build_products(emitter_t *self, o3_builder_t *b) {
                      .body = build_point,
                      .context = &task};
   O3_TRY(o3_build_for(&in, &points, NULL));
-  o3_for_t tiles = {.lower = zero,
-                    .upper = task.count,
-                    .step = o3_build_index(&in, 1),
-                    .body = build_output,
-                    .context = &task};
-  return o3_build_for(&in, &tiles, NULL);
+  if (s->blocks == 1) return build_outputs(&task, &in);
+  o3_for_t blocks = {.lower = zero,
+                     .upper = steps[!chunks],
+                     .step = o3_build_index(&in, 1),
+                     .body = build_block_outputs,
+                     .context = &task};
+  return o3_build_for(&in, &blocks, NULL);
 }
 
 static o3_status_t build_panel(o3_builder_t *b, void *context, MlirValue from, const MlirValue *carried,

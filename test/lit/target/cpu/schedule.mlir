@@ -67,9 +67,11 @@ module {
     return %y : tensor<12x48xf32>
   }
   // V4-LABEL: @k3_winograd_
-  // V4: o3.schedule = {chunk = 25 : i64, depth = 2 : i64, family = "winograd", lanes = 16 : i64, panel = 25 : i64, pixels = 25 : i64, strips = 4 : i64, whole = 25 : i64}
-  // V3: o3.schedule = {chunk = 24 : i64, depth = 2 : i64, family = "winograd", lanes = 8 : i64, panel = 24 : i64, pixels = 6 : i64, strips = 4 : i64, whole = 6 : i64}
-  // SMALL: o3.schedule = {chunk = 24 : i64, depth = 2 : i64, family = "winograd", lanes = 8 : i64, panel = 24 : i64, pixels = 6 : i64, strips = 1 : i64, whole = 6 : i64}
+  // V4: o3.schedule = {blocks = 1 : i64, chunk = 25 : i64, depth = 2 : i64, family = "winograd", lanes = 16 : i64, panel = 25 : i64, pixels = 25 : i64, strips = 4 : i64, weights_first = 0 : i64, whole = 25 : i64}
+  // V3: o3.schedule = {blocks = 1 : i64, chunk = 24 : i64, depth = 2 : i64, family = "winograd", lanes = 8 : i64, panel = 24 : i64, pixels = 6 : i64, strips = 4 : i64, weights_first = 0 : i64, whole = 6 : i64}
+  // SMALL: o3.schedule = {blocks = 1 : i64, chunk = 24 : i64, depth = 2 : i64, family = "winograd", lanes = 8 : i64, panel = 24 : i64, pixels = 6 : i64, strips = 1 : i64, weights_first = 0 : i64, whole = 6 : i64}
+  // PORTS-LABEL: @k3_winograd_
+  // PORTS: o3.schedule = {blocks = 2 : i64, chunk = 14 : i64, depth = 2 : i64, family = "winograd", lanes = 16 : i64, panel = 14 : i64, pixels = 14 : i64, strips = 4 : i64, weights_first = 0 : i64, whole = 14 : i64}
   func.func private @k3_winograd_d(%v: tensor<1x6x6x2x14x14x16xf32>, %u: tensor<2x6x6x2x16x16xf32>,
                                    %out: tensor<1x2x6x6x14x14x16xf32>) -> tensor<1x2x6x6x14x14x16xf32>
       attributes {o3.kernel_kind = "winograd"} {

@@ -28,12 +28,6 @@ bool o3_dtype_from_onnx(int32_t onnx, o3_dtype_id_t *dtype) {
   return found(row, dtype);
 }
 
-bool o3_dtype_from_name(const char *name, o3_dtype_id_t *dtype) {
-  int row = 0;
-  while (row < O3_DTYPE_COUNT && strcmp(infos[row].name, name)) ++row;
-  return found(row, dtype);
-}
-
 bool o3_dtype_from_mlir(const char *text, o3_dtype_id_t *dtype) {
   int row = 0;
   while (row < O3_DTYPE_COUNT && strcmp(infos[row].mlir, text)) ++row;

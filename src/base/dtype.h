@@ -23,9 +23,8 @@ typedef struct o3_dtype_info {
 /* The row of |dtype|, which must be an enumerator above. Static. */
 const o3_dtype_info_t *o3_dtype_info(o3_dtype_id_t dtype);
 
-/* Lookups by each column; false when no row has it, *|dtype| is then untouched. */
+/* Lookups; false when no row has it, *|dtype| is then untouched. */
 bool o3_dtype_from_onnx(int32_t onnx, o3_dtype_id_t *dtype);
-bool o3_dtype_from_name(const char *name, o3_dtype_id_t *dtype);
 bool o3_dtype_from_mlir(const char *text, o3_dtype_id_t *dtype);
 
 #endif

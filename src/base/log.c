@@ -4,14 +4,12 @@
 
 #include <stdatomic.h>
 #include <stdio.h>
-#include <string.h>
 
 static const char *const level_names[] = {
 #define O3_LOG_LEVEL(id, text) text,
 #include "base/log_levels.def"
 #undef O3_LOG_LEVEL
 };
-enum { NUM_LEVELS = sizeof level_names / sizeof *level_names };
 
 static _Atomic o3_log_level_t current_level = O3_LOG_WARNING;
 static const char *_Atomic program = "o3";
@@ -19,15 +17,6 @@ static const char *_Atomic program = "o3";
 void o3_log_level_set(o3_log_level_t level) { atomic_store(&current_level, level); }
 
 o3_log_level_t o3_log_level(void) { return atomic_load(&current_level); }
-
-bool o3_log_level_parse(const char *text, o3_log_level_t *level) {
-  for (int i = 0; i < NUM_LEVELS; ++i)
-    if (!strcmp(text, level_names[i])) {
-      *level = (o3_log_level_t)i;
-      return true;
-    }
-  return false;
-}
 
 void o3_log_program_set(const char *name) { atomic_store(&program, name); }
 

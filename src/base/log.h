@@ -7,8 +7,6 @@
 #ifndef O3_BASE_LOG_H
 #define O3_BASE_LOG_H
 
-#include <stdbool.h>
-
 #include "base/status.h"
 
 typedef enum o3_log_level {
@@ -20,9 +18,6 @@ typedef enum o3_log_level {
 /* Messages beyond |level| are dropped. The start is O3_LOG_WARNING. */
 void o3_log_level_set(o3_log_level_t level);
 o3_log_level_t o3_log_level(void);
-
-/* "error", "warning", "note", "debug" to a level; false when |text| is none of them. */
-bool o3_log_level_parse(const char *text, o3_log_level_t *level);
 
 /* What stands before every message; |name| must live as long as the process (argv[0]'s base name, a
  * literal). The start is "o3". */

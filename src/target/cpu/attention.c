@@ -225,7 +225,7 @@ static void build_scores(attention_t *self, o3_builder_t *b) {
   ivs[self->scores.columns.at[0]] = self->key_lower;
   fetch_next(&self->scores, b, ivs, self->scores.columns.at[0], self->scores.depth.at[0],
              o3_build2(b, "arith.subi", self->key_upper, self->key_lower), a);
-  o3_gemm_call(b, self->block, O3_GEMM_ARGUMENTS, a);
+  o3_cpu_call(b, self->block, O3_GEMM_ARGUMENTS, a);
 }
 
 typedef struct side_loop {
@@ -305,10 +305,10 @@ static void build_softmax(const attention_t *self, o3_builder_t *b, MlirValue co
   MlirValue tile = self->scores.c->flat, rows = row_count(self, b);
   result_place(self, b, &at, &row);
   if (!has_greatest)
-    o3_gemm_call(b, O3_SOFTMAX_GREATEST, O3_VALUES(tile, zero, step, self->here, zero, rows, columns));
-  o3_gemm_call(b, O3_SOFTMAX_BLOCK,
-               O3_VALUES(tile, zero, step, self->here, zero, self->greatest, zero, self->sums, zero,
-                         self->mixed.c->flat, at, row, rows, columns, self->width));
+    o3_cpu_call(b, O3_SOFTMAX_GREATEST, O3_VALUES(tile, zero, step, self->here, zero, rows, columns));
+  o3_cpu_call(b, O3_SOFTMAX_BLOCK,
+              O3_VALUES(tile, zero, step, self->here, zero, self->greatest, zero, self->sums, zero,
+                        self->mixed.c->flat, at, row, rows, columns, self->width));
 }
 
 /* Whose result is that of the task so far. */
@@ -342,7 +342,7 @@ static o3_status_t mixed_columns(o3_builder_t *b, void *context, MlirValue colum
   a[O3_GEMM_FRESH] =
       o3_build1(b, "arith.index_castui", o3_build_index_type(b), O3_VALUES(is_first_block(self, b)));
   fetch_next(m, b, ivs, m->depth.at[0], m->columns.at[0], loop->keys, a);
-  o3_gemm_call(b, self->value_block, O3_GEMM_ARGUMENTS, a);
+  o3_cpu_call(b, self->value_block, O3_GEMM_ARGUMENTS, a);
   return NULL;
 }
 
@@ -385,7 +385,7 @@ static o3_status_t build_clear(o3_builder_t *b, void *context, MlirValue *yields
   MlirValue at, row;
   (void)yields;
   result_place(self, b, &at, &row);
-  o3_gemm_call(b, O3_SOFTMAX_CLEAR, O3_VALUES(self->mixed.c->flat, at, row, row_count(self, b), self->width));
+  o3_cpu_call(b, O3_SOFTMAX_CLEAR, O3_VALUES(self->mixed.c->flat, at, row, row_count(self, b), self->width));
   return NULL;
 }
 
@@ -433,9 +433,9 @@ static o3_status_t build_end(o3_builder_t *b, void *context, MlirValue *yields) 
   MlirValue at, row;
   (void)yields;
   result_place(self, b, &at, &row);
-  o3_gemm_call(b, O3_SOFTMAX_END,
-               O3_VALUES(self->sums, o3_build_index(b, 0), self->mixed.c->flat, at, row, row_count(self, b),
-                         self->width));
+  o3_cpu_call(b, O3_SOFTMAX_END,
+              O3_VALUES(self->sums, o3_build_index(b, 0), self->mixed.c->flat, at, row, row_count(self, b),
+                        self->width));
   return NULL;
 }
 
@@ -443,7 +443,7 @@ static o3_status_t build_end(o3_builder_t *b, void *context, MlirValue *yields) 
 static o3_status_t build_task(attention_t *self, o3_builder_t *b) {
   MlirValue zero = o3_build_index(b, 0);
   flatten(self, b);
-  o3_gemm_call(b, O3_SOFTMAX_BEGIN, O3_VALUES(self->greatest, zero, self->sums, zero, row_count(self, b)));
+  o3_cpu_call(b, O3_SOFTMAX_BEGIN, O3_VALUES(self->greatest, zero, self->sums, zero, row_count(self, b)));
   o3_for_t keys = {.lower = zero,
                    .upper = self->keys,
                    .step = o3_build_index(b, self->shape.columns),

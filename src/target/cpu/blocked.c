@@ -351,13 +351,7 @@ static o3_status_t call_tile(const task_t *task, o3_builder_t *b, const o3_tile_
   if (!tile->depth && !tile->taps) depth_arguments(self, tile, b, a);
   char *name = o3_tile_name(tile);
   O3_TRY_ALLOC(name);
-  o3_op_spec_t spec = {
-      .name = "func.call",
-      .num_operands = tile->depth ? O3_TILE_SPARSE_ARGUMENTS : O3_TILE_ARGUMENTS,
-      .operands = a,
-      .num_attrs = 1,
-      .attrs = (o3_attr_t[]){{"callee", mlirFlatSymbolRefAttrGet(b->context, O3_STR(name))}}};
-  o3_build(b, &spec);
+  o3_cpu_call(b, name, tile->depth ? O3_TILE_SPARSE_ARGUMENTS : O3_TILE_ARGUMENTS, a);
   o3_status_t status = add_tile(self, tile, name);
   free(name);
   return status;

@@ -153,7 +153,7 @@ static void call_kernel(const kernel_t *kernel, const block_t *block, o3_builder
   operands[O3_GEMM_N_HI] = block->column_upper;
   operands[O3_GEMM_FRESH] = o3_build_index(b, fresh);
   o3_gemm_block_name(&kernel->shape, name);
-  o3_gemm_call(b, name, O3_GEMM_ARGUMENTS, operands);
+  o3_cpu_call(b, name, O3_GEMM_ARGUMENTS, operands);
 }
 
 static o3_status_t build_product(const o3_gemm_product_t *p, o3_builder_t *b, const kernel_t *kernel,

@@ -117,6 +117,16 @@ MlirValue o3_cpu_call_runtime(o3_builder_t *builder, MlirModule module, o3_cpu_r
                               operands);
 }
 
+void o3_cpu_call(o3_builder_t *builder, const char *callee, int num_operands, const MlirValue *operands) {
+  o3_op_spec_t spec = {
+      .name = "func.call",
+      .num_operands = num_operands,
+      .operands = operands,
+      .num_attrs = 1,
+      .attrs = (o3_attr_t[]){{"callee", mlirFlatSymbolRefAttrGet(builder->context, O3_STR(callee))}}};
+  o3_build(builder, &spec);
+}
+
 /* ---- Memory ---- */
 
 static MlirValue insert(o3_builder_t *builder, MlirValue into, MlirValue value, int count,

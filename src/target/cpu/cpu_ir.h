@@ -60,6 +60,9 @@ MlirValue o3_cpu_call_declared(o3_builder_t *builder, const char *name, bool has
 MlirOperation o3_cpu_build_call(o3_builder_t *builder, const char *name, bool has_result, int num_operands,
                                 const MlirValue *operands);
 
+/* A func.call of a function without results, which may be made later. */
+void o3_cpu_call(o3_builder_t *builder, const char *callee, int num_operands, const MlirValue *operands);
+
 /* memref<?xi8> over |bytes| (index) bytes at |pointer|. */
 MlirValue o3_cpu_bytes_at(o3_builder_t *builder, MlirValue pointer, MlirValue bytes);
 

@@ -214,16 +214,6 @@ void o3_gemm_arguments(const o3_gemm_product_t *p, o3_builder_t *b, const MlirVa
   memcpy(arguments, all, sizeof(all));
 }
 
-void o3_gemm_call(o3_builder_t *b, const char *name, int num, const MlirValue *operands) {
-  o3_op_spec_t spec = {
-      .name = "func.call",
-      .num_operands = num,
-      .operands = operands,
-      .num_attrs = 1,
-      .attrs = (o3_attr_t[]){{"callee", mlirFlatSymbolRefAttrGet(b->context, O3_STR(name))}}};
-  o3_build(b, &spec);
-}
-
 /* ---- Ops on the output ---- */
 
 static int position_of(const o3_nest_operand_t *operand, int dim) {

@@ -90,7 +90,4 @@ typedef enum o3_gemm_argument {
 void o3_gemm_arguments(const o3_gemm_product_t *product, o3_builder_t *builder, const MlirValue *ivs,
                        MlirValue *arguments);
 
-/* func.call of |name| without results. */
-void o3_gemm_call(o3_builder_t *builder, const char *name, int num_operands, const MlirValue *operands);
-
 #endif

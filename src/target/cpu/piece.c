@@ -113,12 +113,6 @@ o3_status_t o3_piece_finish(o3_piece_t *piece, MlirModule module, const char *na
   for (size_t i = 0; i < count; ++i) operands[i].ptr = piece->operands.items[i];
   o3_builder_t b = o3_builder_at_end(piece->block, caller->location);
   o3_build0(&b, "func.return", O3_NO_VALUES);
-  MlirAttribute callee = mlirFlatSymbolRefAttrGet(caller->context, O3_STR(name));
-  o3_op_spec_t call = {.name = "func.call",
-                       .num_operands = (int)count,
-                       .operands = operands,
-                       .num_attrs = 1,
-                       .attrs = (o3_attr_t[]){{"callee", callee}}};
-  o3_build(caller, &call);
+  o3_cpu_call(caller, name, (int)count, operands);
   return add_function(piece, module, name, caller->location);
 }

@@ -93,13 +93,7 @@ static o3_status_t tile_body(o3_builder_t *b, void *context, MlirValue row, cons
   fill_arguments(task, b, row, a);
   char *name = o3_panel_name(&tile);
   O3_TRY_ALLOC(name);
-  o3_op_spec_t spec = {
-      .name = "func.call",
-      .num_operands = O3_PANEL_ARGUMENTS,
-      .operands = a,
-      .num_attrs = 1,
-      .attrs = (o3_attr_t[]){{"callee", mlirFlatSymbolRefAttrGet(b->context, O3_STR(name))}}};
-  o3_build(b, &spec);
+  o3_cpu_call(b, name, O3_PANEL_ARGUMENTS, a);
   o3_status_t status = add_tile(self, &tile, name);
   free(name);
   return status;

@@ -135,13 +135,7 @@ static o3_status_t tile_body(o3_builder_t *b, void *context, MlirValue vector, c
   task->a[O3_ROWS_COUNT] = o3_build2(b, "arith.subi", task->positions, task->a[O3_ROWS_POSITION]);
   char *name = o3_rows_name(&task->tile);
   O3_TRY_ALLOC(name);
-  o3_op_spec_t spec = {
-      .name = "func.call",
-      .num_operands = O3_ROWS_ARGUMENTS,
-      .operands = task->a,
-      .num_attrs = 1,
-      .attrs = (o3_attr_t[]){{"callee", mlirFlatSymbolRefAttrGet(b->context, O3_STR(name))}}};
-  o3_build(b, &spec);
+  o3_cpu_call(b, name, O3_ROWS_ARGUMENTS, task->a);
   o3_status_t status = add_tile(task->self, &task->tile, name);
   free(name);
   return status;

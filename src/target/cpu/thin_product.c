@@ -2,6 +2,8 @@
  * write it once more. The matrix has to be contiguous along the sum, or along the results where these are. */
 #include "target/cpu/thin_product.h"
 
+#include "target/cpu/cpu_ir.h"
+
 enum { MOST_FEW = 5, LEAST_MANY = 8, LEAST_DEPTH = 16 };
 
 static int64_t size_of(const o3_gemm_product_t *p, const o3_gemm_dims_t *dims) {
@@ -95,5 +97,5 @@ void o3_thin_call(const o3_gemm_product_t *p, const o3_thin_t *thin, o3_builder_
                                  [O3_THIN_DEPTH] = p->nest->size_values[p->depth.at[0]],
                                  [O3_THIN_FRESH] = o3_build_index(b, fresh)};
   o3_thin_name(thin, name);
-  o3_gemm_call(b, name, O3_THIN_ARGUMENTS, arguments);
+  o3_cpu_call(b, name, O3_THIN_ARGUMENTS, arguments);
 }

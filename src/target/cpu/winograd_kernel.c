@@ -154,22 +154,12 @@ static place_t place_of(const emitter_t *self, o3_builder_t *b, MlirValue tile) 
                    .column = times(b, o3_build2(b, "arith.remui", tile, self->columns), self->form->tile)};
 }
 
-static void build_call(o3_builder_t *b, const char *callee, int count, const MlirValue *arguments) {
-  o3_op_spec_t spec = {
-      .name = "func.call",
-      .num_operands = count,
-      .operands = arguments,
-      .num_attrs = 1,
-      .attrs = (o3_attr_t[]){{"callee", mlirFlatSymbolRefAttrGet(b->context, O3_STR(callee))}}};
-  o3_build(b, &spec);
-}
-
 /* Takes |name| and |text|. */
 static o3_status_t call_function(const emitter_t *self, o3_builder_t *b, char *name, char *text, int count,
                                  const MlirValue *arguments) {
   o3_status_t status = NULL;
   if (!name || !text) status = o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");
-  if (!status) build_call(b, name, count, arguments);
+  if (!status) o3_cpu_call(b, name, count, arguments);
   if (!status && mlirOperationIsNull(o3_module_func(self->module, name)))
     status = o3_cpu_add_functions(self->module, text, "winograd");
   free(name);

@@ -4,8 +4,6 @@
  */
 #include "fuse/dissolve.h"
 
-#include <string.h>
-
 #include "fuse/kernel_body.h"
 #include "fuse/outline_kernel.h"
 #include "ir/build.h"
@@ -23,9 +21,8 @@ static bool computes(MlirOperation kernel) {
     MlirOperation op = o3_value_def(value);
     MlirValue last = mlirBlockGetArgument(body, mlirBlockGetNumArguments(body) - 1);
     if (mlirOperationIsNull(op)) return mlirValueEqual(value, last) && !mlirValueEqual(value, returned);
-    MlirStringRef name = o3_op_name(op);
-    if (name.length > 7 && strncmp(name.data, "linalg.", 7) == 0) return true;
-    bool is_view = name.length > 7 && strncmp(name.data, "tensor.", 7) == 0 && !o3_op_is(op, "tensor.empty");
+    if (o3_op_is_of(op, "linalg")) return true;
+    bool is_view = o3_op_is_of(op, "tensor") && !o3_op_is(op, "tensor.empty");
     if (!is_view || !mlirOperationGetNumOperands(op)) return false;
     value = mlirOperationGetOperand(op, 0);
   }

@@ -5,8 +5,6 @@
  */
 #include "fuse/fuse.h"
 
-#include <string.h>
-
 #include "fuse/chain.h"
 #include "fuse/dissolve.h"
 #include "fuse/fold_transposes.h"
@@ -63,8 +61,7 @@ static o3_status_t mark_filled_operands(MlirOperation op, void *context) {
 
 /* Blocks of branches and loops, whose op is there still. */
 static o3_status_t fuse_nested(MlirOperation op, void *context) {
-  MlirStringRef name = o3_op_name(op);
-  if (name.length < 4 || strncmp(name.data, "scf.", 4) != 0) return NULL;
+  if (!o3_op_is_of(op, "scf")) return NULL;
   for (intptr_t r = 0; r < mlirOperationGetNumRegions(op); ++r) {
     MlirBlock block = mlirRegionGetFirstBlock(mlirOperationGetRegion(op, r));
     if (!mlirBlockIsNull(block)) O3_TRY(fuse_block(context, block));

@@ -12,6 +12,13 @@ bool o3_op_is(MlirOperation op, const char *name) {
   return !mlirOperationIsNull(op) && o3_str_equal(o3_op_name(op), name);
 }
 
+bool o3_op_is_of(MlirOperation op, const char *dialect) {
+  if (mlirOperationIsNull(op)) return false;
+  MlirStringRef name = o3_op_name(op);
+  size_t length = strlen(dialect);
+  return name.length > length && name.data[length] == '.' && memcmp(name.data, dialect, length) == 0;
+}
+
 MlirStringRef o3_location_name(MlirLocation location) {
   if (mlirLocationIsAName(location)) return mlirIdentifierStr(mlirLocationNameGetName(location));
   return (MlirStringRef){.data = "", .length = 0};

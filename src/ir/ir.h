@@ -34,6 +34,8 @@ static inline bool o3_str_equal(MlirStringRef ref, const char *text) {
 /* The op's full name, e.g. "o3.conv". Borrowed from the context. */
 MlirStringRef o3_op_name(MlirOperation op);
 bool o3_op_is(MlirOperation op, const char *name);
+/* Whether |op|, which may be null, is of the dialect, e.g. "linalg". */
+bool o3_op_is_of(MlirOperation op, const char *dialect);
 
 /* The text of the name in the op's location ("Conv_3"), or the op's own name when it has none. */
 MlirStringRef o3_op_label(MlirOperation op);

@@ -1,7 +1,5 @@
 #include "rewrite/rewrite_ir.h"
 
-#include <string.h>
-
 bool o3_op_is_pure(MlirOperation op) {
   static const char *const IMPURE[] = {"o3.guard", "o3.bind", "o3.node", "o3.initializer"};
   static const char *const UPSTREAM[] = {"tensor.concat", "tensor.cast"};
@@ -12,7 +10,7 @@ bool o3_op_is_pure(MlirOperation op) {
   for (size_t i = 0; i < sizeof(UPSTREAM) / sizeof(UPSTREAM[0]); ++i) {
     if (o3_str_equal(name, UPSTREAM[i])) return true;
   }
-  return name.length > 3 && strncmp(name.data, "o3.", 3) == 0;
+  return o3_op_is_of(op, "o3");
 }
 
 static bool has_symbol(MlirAffineExpr expr) {

@@ -1,7 +1,5 @@
 #include "target/cpu/alias.h"
 
-#include <string.h>
-
 #include "target/cpu/cpu_ir.h"
 
 typedef struct follower {
@@ -131,7 +129,7 @@ static o3_status_t follow(follower_t *self, MlirOperation user, intptr_t operand
   for (size_t i = 0; i < sizeof(RULES) / sizeof(RULES[0]); ++i) {
     if (o3_str_equal(name, RULES[i].op)) return RULES[i].follow(self, user, operand);
   }
-  if (name.length < 7 || memcmp(name.data, "linalg.", 7) != 0) self->aliases->escapes = true;
+  if (!o3_op_is_of(user, "linalg")) self->aliases->escapes = true;
   return NULL;
 }
 

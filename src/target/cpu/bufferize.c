@@ -4,7 +4,6 @@
  * memref.copy, linalg.fill and other named linalg ops are linalg.generic, so that all loops are made in one
  * place and no copy becomes a call of a library.
  */
-#include <string.h>
 
 #include "analysis/dependence.h"
 #include "target/cpu/cpu.h"
@@ -114,11 +113,10 @@ static o3_status_t copy_false_cast(MlirOperation op, void *unused) {
  * serves again is the plan's to say (cpu-plan-memory), and filling one is less than copying a filled one. */
 
 static bool writes_into(MlirOperation op, intptr_t operand) {
-  MlirStringRef name = o3_op_name(op);
   if (o3_op_is(op, "tensor.insert_slice")) return operand == 1;
   if (o3_op_is(op, "scf.for")) return operand >= 3;
   bool last = operand >= mlirOperationGetNumOperands(op) - mlirOperationGetNumResults(op);
-  return last && name.length > 7 && !memcmp(name.data, "linalg.", 7);
+  return last && o3_op_is_of(op, "linalg");
 }
 
 /* Filled with one value: what is computed, or reads what it overwrites, is not made twice. */

@@ -19,7 +19,7 @@ static MlirValue destination_of(MlirValue value) {
       o3_op_is(def, "bufferization.materialize_in_destination"))
     return mlirOperationGetOperand(def, 1);
   if (o3_op_is(def, "scf.for")) return mlirOperationGetOperand(def, 3 + mlirOpResultGetResultNumber(value));
-  if (mlirStringRefEqual(mlirStringRefCreate(o3_op_name(def).data, 7), O3_STR("linalg.")))
+  if (o3_op_is_of(def, "linalg"))
     return mlirOperationGetOperand(def, mlirOperationGetNumOperands(def) - mlirOperationGetNumResults(def) +
                                             mlirOpResultGetResultNumber(value));
   return (MlirValue){0};

@@ -15,12 +15,11 @@
  * Float ops may be contracted to FMAs, those of reductions reassociated; which zero is the greatest or least
  * value of a reduction is open.
  */
-#include <string.h>
 
+#include "target/cpu/loops.h"
 #include "target/cpu/cpu.h"
 #include "target/cpu/cpu_ir.h"
 #include "target/cpu/loop_schedule.h"
-#include "target/cpu/loops.h"
 #include "target/cpu/vector_body.h"
 
 typedef struct span {
@@ -65,9 +64,7 @@ static void order(loops_t *self) {
 /* ---- Flags ---- */
 
 static bool is_float_arith(MlirOperation op) {
-  MlirStringRef name = o3_op_name(op);
-  bool known =
-      name.length > 6 && (strncmp(name.data, "arith.", 6) == 0 || strncmp(name.data, "math.", 5) == 0);
+  bool known = o3_op_is_of(op, "arith") || o3_op_is_of(op, "math");
   return known && mlirOperationHasInherentAttributeByName(op, O3_STR("fastmath"));
 }
 
@@ -247,7 +244,7 @@ static double body_work(const o3_nest_t *nest) {
   double work = 1;
   MlirOperation op = mlirBlockGetFirstOperation(nest->body);
   for (; !mlirOperationIsNull(op); op = mlirOperationGetNextInBlock(op))
-    work += strncmp(o3_op_name(op).data, "math.", 5) == 0 ? 10 : 1;
+    work += o3_op_is_of(op, "math") ? 10 : 1;
   return work;
 }
 

@@ -2,8 +2,6 @@
  * types for results. Values from outside of the body are broadcast. */
 #include "target/cpu/vector_body.h"
 
-#include <string.h>
-
 #include "base/map.h"
 
 MlirType o3_vector_type(int width, MlirType element) {
@@ -17,7 +15,7 @@ MlirValue o3_vector_broadcast(o3_builder_t *b, int width, MlirValue scalar) {
 static bool is_number(MlirType type) { return o3_type_is_float(type) || mlirTypeIsAInteger(type); }
 
 static bool fits(MlirOperation op) {
-  if (strncmp(o3_op_name(op).data, "arith.", 6) != 0 || mlirOperationGetNumRegions(op)) return false;
+  if (!o3_op_is_of(op, "arith") || mlirOperationGetNumRegions(op)) return false;
   for (intptr_t i = 0; i < mlirOperationGetNumOperands(op); ++i) {
     if (!is_number(mlirValueGetType(mlirOperationGetOperand(op, i)))) return false;
   }

@@ -188,7 +188,7 @@ static o3_status_t lower_op(o3_lw_t *lw, MlirOperation op) {
   lw->builder.location = mlirOperationGetLocation(op);
   for (int i = 0; i < num_operands; ++i) operands[i] = mapped(lw, mlirOperationGetOperand(op, i));
   o3_lower_fn_t rule = find_rule(op);
-  bool ours = strncmp(o3_op_name(op).data, "o3.", 3) == 0;
+  bool ours = o3_op_is_of(op, "o3");
   if (ours && !rule)
     return o3_status_create(O3_STATUS_UNSUPPORTED, "%s: op %.*s has no lowering", o3_lw_who(lw, op),
                             O3_STR_ARGS(o3_op_name(op)));

@@ -1,4 +1,5 @@
 /* o3-run: loads a compiled model and describes, runs, checks or times it. */
+#include <signal.h>
 #include <string.h>
 
 #include "base/file.h"
@@ -209,6 +210,7 @@ static int run_program(run_t *run, int argc, char **argv) {
 }
 
 int main(int argc, char **argv) {
+  signal(SIGXFSZ, SIG_IGN); /* a limit on files is an error of the write, which cleans up */
   run_t run = {.arena = o3_arena_create()};
   o3_log_program_set("o3-run");
   if (!run.arena) {

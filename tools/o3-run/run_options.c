@@ -119,12 +119,20 @@ static o3_status_t pair_sets(o3_arena_t *arena, o3_run_options_t *options) {
 }
 
 /* Whether the model has the dimension is seen where its inputs are made. */
-static o3_status_t check_dims(const o3_run_options_t *options) {
+static o3_status_t check_dims(o3_arena_t *arena, const o3_run_options_t *options) {
+  o3_str_map_t *names = o3_str_map_create(arena);
+  O3_TRY_ALLOC(names);
   for (size_t i = 0; i < options->dims.count; ++i) {
-    const char *text = options->dims.items[i], *equals = strrchr(text, '=');
+    char *text = options->dims.items[i], *equals = strrchr(text, '=');
     if (!equals || equals == text || !equals[1] || equals[1 + strspn(equals + 1, "0123456789")])
       return o3_status_create(O3_STATUS_INVALID_ARGUMENT, "dimension '%s' is not of the form NAME=SIZE",
                               text);
+    size_t length = (size_t)(equals - text);
+    if (o3_str_map_get(names, text, length))
+      return o3_status_create(O3_STATUS_INVALID_ARGUMENT, "dimension '%.*s' is given twice", (int)length,
+                              text);
+    if (!o3_str_map_put(names, text, length, text))
+      return o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");
   }
   return NULL;
 }
@@ -148,7 +156,7 @@ o3_status_t o3_run_options_parse(int argc, char **argv, o3_arena_t *arena, o3_ru
   if (!options->model) {
     return o3_status_create(O3_STATUS_INVALID_ARGUMENT, "no model is given");
   }
-  O3_TRY(check_dims(options));
+  O3_TRY(check_dims(arena, options));
   return pair_sets(arena, options);
 }
 

@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "tensorio/tensor.h"
 
@@ -31,10 +32,7 @@ static char *file_stem(const char *name, o3_arena_t *arena) {
   return stem;
 }
 
-static o3_status_t save_folder(const char *path, const o3_run_slots_t *outputs, o3_arena_t *arena) {
-  if (mkdir(path, 0777) && errno != EEXIST) {
-    return o3_status_create(O3_STATUS_IO, "cannot make the folder '%s': %s", path, strerror(errno));
-  }
+static o3_status_t save_files(const char *path, const o3_run_slots_t *outputs, o3_arena_t *arena) {
   o3_str_map_t *used = o3_str_map_create(arena);
   O3_TRY_ALLOC(used);
   for (int32_t i = 0; i < outputs->count; ++i) {
@@ -51,6 +49,16 @@ static o3_status_t save_folder(const char *path, const o3_run_slots_t *outputs, 
     O3_TRY(o3_tensorio_npy_write(file, &outputs->tensors[i]));
   }
   return NULL;
+}
+
+/* A folder that was made and could not be filled is not left. */
+static o3_status_t save_folder(const char *path, const o3_run_slots_t *outputs, o3_arena_t *arena) {
+  bool made = mkdir(path, 0777) == 0;
+  if (!made && errno != EEXIST)
+    return o3_status_create(O3_STATUS_IO, "cannot make the folder '%s': %s", path, strerror(errno));
+  o3_status_t status = save_files(path, outputs, arena);
+  if (status && made) rmdir(path); /* fails where files were written: they stay */
+  return status;
 }
 
 o3_status_t o3_run_save(const char *path, const o3_run_slots_t *outputs, o3_arena_t *arena) {

@@ -202,23 +202,29 @@ o3_status_t o3_run_slots_add_random(o3_run_slots_t *slots, const o3_run_options_
   return NULL;
 }
 
-static bool has_dim(const o3_run_slots_t *slots, const char *text) {
-  int64_t size;
+/* The symbol that |text| gives a *|size|, or NULL. */
+static const char *find_symbol(const o3_run_slots_t *slots, const char *text, int64_t *size) {
   for (int32_t i = 0; i < slots->count; ++i) {
     for (int32_t d = 0; d < slots->infos[i].rank; ++d) {
       const char *symbol = slots->infos[i].symbols[d];
-      if (symbol && match_dim(text, symbol, &size)) return true;
+      if (symbol && match_dim(text, symbol, size)) return symbol;
     }
   }
-  return false;
+  return NULL;
 }
 
 o3_status_t o3_run_slots_check_dims(const o3_run_slots_t *slots, const o3_ptr_vec_t *dims) {
   for (size_t i = 0; i < dims->count; ++i) {
-    if (has_dim(slots, dims->items[i])) continue;
-    return o3_status_create(O3_STATUS_INVALID_ARGUMENT,
-                            "--dim '%s' is not NAME=SIZE for a symbolic dimension of the model's inputs",
-                            (const char *)dims->items[i]);
+    int64_t size;
+    const char *symbol = find_symbol(slots, dims->items[i], &size);
+    if (!symbol)
+      return o3_status_create(O3_STATUS_INVALID_ARGUMENT,
+                              "--dim '%s' is not NAME=SIZE for a symbolic dimension of the model's inputs",
+                              (const char *)dims->items[i]);
+    int64_t given = given_size(slots, symbol);
+    if (given >= 0 && given != size)
+      return o3_status_create(O3_STATUS_INVALID_ARGUMENT, "--dim '%s': the given inputs have %" PRId64,
+                              (const char *)dims->items[i], given);
   }
   return NULL;
 }

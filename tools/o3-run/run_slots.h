@@ -34,7 +34,8 @@ o3_status_t o3_run_slots_add_folder(o3_run_slots_t *slots, const char *folder, o
 /* Fills the inputs still empty with random values: shapes from the given inputs' symbols, --dim, or 1. */
 o3_status_t o3_run_slots_add_random(o3_run_slots_t *slots, const o3_run_options_t *options) O3_MUST_USE;
 
-/* Checks each "NAME=SIZE" of |dims|: the model must have a symbolic dimension of that name. */
+/* Checks each "NAME=SIZE" of |dims|: the model must have a symbolic dimension of that name, and inputs that
+ * are given none of another size. */
 o3_status_t o3_run_slots_check_dims(const o3_run_slots_t *slots, const o3_ptr_vec_t *dims) O3_MUST_USE;
 
 /* INVALID_ARGUMENT naming the first empty slot, and |rule|: what would fill it. */

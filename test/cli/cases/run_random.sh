@@ -13,6 +13,9 @@ out_has "output 'y/1': float32 [1,3]"
 tensor mask.npy bool 5 1
 run 0 "$O3_RUN" model.so --random --input mask=mask.npy
 out_has "output 'y/1': float32 [5,3]"
+run 0 "$O3_RUN" model.so --random --input mask=mask.npy --dim N=5
+run 1 "$O3_RUN" model.so --random --input mask=mask.npy --dim N=4
+err_is "o3-run: error: invalid argument: --dim 'N=4': the given inputs have 5"
 run 1 "$O3_RUN" model.so --random --dim M=4
 err_is "o3-run: error: invalid argument: --dim 'M=4' is not NAME=SIZE for a symbolic dimension of the model's inputs"
 run 2 "$O3_RUN" model.so --dim N=-4

@@ -19,3 +19,10 @@ run 1 "$O3_RUN" model.so -i in.npz --save none/out
 err_is "o3-run: error: input/output error: cannot make the folder 'none/out': No such file or directory"
 run 1 "$O3_RUN" model.so -i in.npz --save none/out.npz
 err_has "o3-run: error: input/output error: cannot write 'none/out.npz': "
+
+# A folder that nothing could be written to is not left; one that was there is.
+run 1 bash -c 'ulimit -f 0; exec "$0" model.so -i in.npz --save new' "$O3_RUN"
+[ ! -e new ] || fail "an empty folder is left"
+mkdir old
+run 1 bash -c 'ulimit -f 0; exec "$0" model.so -i in.npz --save old' "$O3_RUN"
+[ -d old ] || fail "the folder that was there is gone"

@@ -18,6 +18,7 @@ usage "--device is '-1', an integer from 0 to 2147483647 is needed" m.so --devic
 usage "--spin-us is '-2', an integer from -1 to 2147483647 is needed" m.so --spin-us -2
 usage "--threads is '99999999999', an integer from 0 to 2147483647 is needed" m.so --threads 99999999999
 usage "dimension 'N' is not of the form NAME=SIZE" m.so --dim N
+usage "dimension 'N' is given twice" m.so --dim N=3 --dim M=2 --dim N=4
 usage "--rtol is 'nan', a number of at least 0 is needed" m.so --rtol nan
 usage "--int-range is '5:1', LOW:HIGH with LOW <= HIGH is needed" m.so --int-range 5:1
 usage "'b.so' is one model too many: 'a.so' came before" a.so b.so

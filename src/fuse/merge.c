@@ -282,6 +282,21 @@ static o3_status_t overwrite_input(o3_arena_t *arena, const o3_dep_generic_t *ge
   return NULL;
 }
 
+/* The fill |def| that |reader| takes as operand |index|, in a copy of its own where others read it too: two
+ * products of one shape begin with the same zeros, and only one of them writes into the kernel's result. */
+static MlirOperation own_fill(MlirOperation def, MlirOperation reader, intptr_t index) {
+  o3_dep_generic_t fill;
+  bool is_fill = !mlirOperationIsNull(def) && o3_dep_generic_read(def, &fill) &&
+                 o3_dep_generic_kind(&fill) == O3_DEP_FILL;
+  if (!is_fill ||
+      mlirOpOperandIsNull(mlirOpOperandGetNextUse(mlirValueGetFirstUse(mlirOperationGetResult(def, 0)))))
+    return def;
+  MlirOperation copy = mlirOperationClone(def);
+  mlirBlockInsertOwnedOperationBefore(mlirOperationGetBlock(reader), reader, copy);
+  mlirOperationSetOperand(reader, index, mlirOperationGetResult(copy, 0));
+  return copy;
+}
+
 o3_status_t o3_fuse_place(o3_arena_t *arena, MlirValue root, MlirValue out) {
   MlirOperation op = o3_value_def(root);
   o3_dep_generic_t generic;
@@ -299,7 +314,7 @@ o3_status_t o3_fuse_place(o3_arena_t *arena, MlirValue root, MlirValue out) {
       mlirOperationSetOperand(op, generic.num_inputs, out);
       return NULL;
     }
-    op = def;
+    op = input < 0 ? own_fill(def, op, generic.num_inputs) : def;
   }
   return o3_status_create(O3_STATUS_INTERNAL, "the result of op '%.*s' has no initial value",
                           O3_STR_ARGS(o3_op_label(op)));

@@ -164,6 +164,23 @@ def attention_op(d):
     d.keep(d.emit("Attention", inputs, **attrs))
 
 
+@draw(rows=2)
+def multi_head_attention(d):
+    x, r = d.pick(3, where=lambda v: d.size(v, 2) and d.size(v, 1)), d.random
+    width, length = d.size(x, 2), d.symbol(r.choice([1, 2, 5, 16, 33, 65]), 0.3)
+    if not d.shape(x)[0] or (isinstance(length, tuple) and 0 in length[1]):
+        raise Unfit("nothing to see")
+    batch = d.size(x, 0)
+    if batch is None:
+        raise Unfit("unknown sizes")
+    count = r.choice([h for h in (1, 2, 3, 4, 8) if width % h == 0])
+    affordable(np.prod(d.shape(x)), length[1][0] if isinstance(length, tuple) else length, 2)
+    k, v = (d.input([batch, length, width]) for _ in range(2))
+    attrs = {"num_heads": count} | ({"scale": 0.25} if r.random() < 0.3 else {})
+    bias = d.normal((3 * width,)) if r.random() < 0.5 else ""
+    d.keep(d.emit(own("MultiHeadAttention"), [x, k, v, bias], **attrs))
+
+
 def visible(d, shape):
     """A mask of which no row is empty."""
     seen = d.numbers.random(shape) < 0.7
@@ -337,6 +354,54 @@ def seldom_moves(d):
     else:
         least(d, 18)
         d.keep(d.emit(op, [x, d.ints(r.randint(1, rows + 3), r.randint(1, columns + 3))], axes=[0, 1]))
+
+
+@draw(rows=1, image=1, small=2)
+def parts_joined(d):
+    """Of an input of its own: how many parts there are has to be known while compiling."""
+    r = d.random
+    x = d.input([r.choice([1, 2, 3, 5, 8, 16, 17]) for _ in range(r.randint(1, 4))])
+    axis, to = (r.randrange(len(d.shape(x))) for _ in range(2))
+    size, to = r.choice([1, 2, 3, d.size(x, axis)]), axis if r.random() < 0.7 else to
+    d.keep(d.emit("PartsJoined", [x, d.constant(np.int64(size)), d.constant(np.int64(0))], axis=axis, to=to, turned=r.randint(0, 1)))
+
+
+@draw(rows=1, small=2)
+def unique(d):
+    x = d.pick(range(1, 4), floats=False, where=lambda v: d.net.trials[0][v][0].dtype == np.int64 and 0 not in d.shape(v))
+    d.keep(*d.emit("Unique", [x], 4, sorted=1))
+
+
+@draw(rows=2, small=1)
+def dft(d):
+    least(d, 17)
+    x, r = d.pick(range(2, 5), where=lambda v: 0 not in d.shape(v)), d.random
+    axis, sides = r.randrange(1, len(d.shape(x))), r.choice([{}, {"inverse": 1}, {"onesided": 1}])
+    if not d.size(x, axis) or d.size(x, axis) > 130:
+        raise Unfit("unknown, or long")
+    y = d.emit("Unsqueeze", [x, d.ints(-1)])
+    if "onesided" not in sides and r.random() < 0.4:
+        y = d.emit("Concat", [y, d.emit("Neg", [y])], axis=-1)
+    if d.net.opset >= 20:
+        d.keep(d.emit("DFT", [y, "", d.constant(np.int64(axis))], **sides))
+    else:
+        d.keep(d.emit("DFT", [y], axis=axis, **sides))
+
+
+@draw(image=2)
+def grid_sample(d):
+    least(d, 16)
+    x, r = d.pick(4, where=lambda v: d.size(v, 0) and 0 not in d.shape(v)), d.random
+    if d.net.kind == "f64":
+        raise Unfit("places are float32")
+    batch, rows, columns, corners = d.size(x, 0), r.randint(2, 9), r.randint(2, 9), r.randint(0, 1)
+    if d.net.opset >= 20 and r.random() < 0.5:
+        size = d.ints(batch, 1, rows, columns)
+        grid = d.emit("AffineGrid", [d.floats(d.numbers.uniform(-1, 1, (batch, 2, 3))), size], align_corners=corners)
+    else:
+        grid = d.input([batch, rows, columns, 2], data=lambda shape: d.numbers.uniform(-1.3, 1.3, shape))
+    attrs = dict(mode="linear" if d.net.opset >= 20 else "bilinear", padding_mode=r.choice(["zeros", "border"]), align_corners=corners)
+    d.keep(d.emit("GridSample", [x, grid], **attrs))
 
 
 @draw(rows=1, small=1)

@@ -188,6 +188,19 @@ class Net:
             inputs = inputs[:1] if node.op == "If" else [inputs[0], "", inputs[1]]
         return helper.make_node(op, inputs, node.outputs, f"{op}_{number}", domain=domain, **attrs)
 
+    def onnx_nodes(self, node, number):
+        """One, or those of a list of parts, of which the first may become the last."""
+        if node.op != "PartsJoined":
+            return [self.onnx_node(node, number)]
+        x, size, zero = node.inputs
+        parts, first, rest, turned = (f"{node.outputs[0]}_{key}" for key in ("parts", "first", "rest", "turned"))
+        nodes = [helper.make_node("SplitToSequence", [x, size], [parts], axis=node.attrs["axis"])]
+        if node.attrs["turned"]:
+            nodes += [helper.make_node("SequenceAt", [parts, zero], [first]), helper.make_node("SequenceErase", [parts, zero], [rest]),
+                      helper.make_node("SequenceInsert", [rest, first], [turned])]
+            parts = turned
+        return [*nodes, helper.make_node("ConcatFromSequence", [parts], node.outputs, axis=node.attrs["to"])]
+
     def model(self):
         graph = onnx.GraphProto(name="net")
         read = {name for node in self.nodes for name in node.inputs} | set(self.outputs)
@@ -197,7 +210,7 @@ class Net:
             if name in read:
                 graph.initializer.append(onnx.numpy_helper.from_array(array, name))
         for number, node in enumerate(self.nodes):
-            graph.node.append(self.onnx_node(node, number))
+            graph.node.extend(self.onnx_nodes(node, number))
         for name in self.outputs:
             graph.output.append(helper.make_tensor_value_info(name, NUMBERS[self.dtype_of(name)], None))
         domains = [helper.make_opsetid("", self.opset), helper.make_opsetid(OWN_DOMAIN, 1)]

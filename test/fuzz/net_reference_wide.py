@@ -136,6 +136,18 @@ def attention_terms(attrs, results, q, k, v, mask=None):
 rule("Attention", attention, attention_terms)
 
 
+def with_heads(function):
+    """Of MultiHeadAttention, whose inputs have as many heads each and a bias for the three of them."""
+    def call(attrs, *arguments):
+        *results, q, k, v, bias = arguments
+        attrs = {**attrs, "q_num_heads": attrs["num_heads"], "kv_num_heads": attrs["num_heads"]}
+        ends = np.cumsum([x.shape[-1] for x in (q, k, v)])
+        parts = [0, 0, 0] if bias is None else np.split(bias, ends[:2])
+        return function(attrs, *results, *(x + part for x, part in zip((q, k, v), parts)))
+
+    return call
+
+
 def rotary(attrs, x, cos, sin, positions=None):
     wide = as_heads(x, attrs.get("num_heads"))
     if positions is not None:
@@ -333,6 +345,68 @@ rule("ConstantOfShape", lambda a, shape: np.full(shape.tolist(), a["value"]))
 rule("Range", lambda a, start, end, step: np.arange(start, end, step))
 
 
+def parts_joined(attrs, x, size, zero):
+    """|size| entries of an axis in each part."""
+    size = int(size)
+    parts = np.split(x, range(size, x.shape[attrs["axis"]], size), attrs["axis"])
+    return np.concatenate(parts[1:] + parts[:1] if attrs["turned"] else parts, attrs["to"])
+
+
+rule("PartsJoined", parts_joined)  # of a sequence
+rule("Unique", lambda a, x: [r.reshape(-1) for r in np.unique(x, True, True, True)])
+
+
+# ---- Signals and places ----
+
+def dft(attrs, x, length=None, axis=None):
+    axis = attrs.get("axis", 1) if axis is None else int(axis)
+    y = (np.fft.ifft if attrs.get("inverse") else np.fft.fft)(x[..., 0] + (1j * x[..., 1] if x.shape[-1] == 2 else 0), axis=axis)
+    y = np.take(y, range(x.shape[axis] // 2 + 1), axis) if attrs.get("onesided") else y
+    return np.stack([y.real, y.imag], -1)
+
+
+def dft_terms(attrs, results, x, length=None, axis=None):
+    """The angles are rounded, too."""
+    axis = attrs.get("axis", 1) if axis is None else int(axis)
+    size = 8 * np.abs(x).sum(axis, keepdims=True).max(-1, keepdims=True) / (x.shape[axis] if attrs.get("inverse") else 1)
+    return [np.broadcast_to(size, results[0].shape)]
+
+
+def affine_grid(attrs, theta, size):
+    _, _, h, w = size.tolist()
+    rows, columns = (np.linspace(-1, 1, n) if attrs["align_corners"] else (2 * np.arange(n) + 1) / n - 1 for n in (h, w))
+    places = np.stack([*np.meshgrid(columns, rows), np.ones((h, w))], -1)
+    return np.einsum("hwk,nik->nhwi", places, theta)
+
+
+def grid_sample(attrs, x, grid):
+    """Between four neighbours."""
+    def taken(images, row, column):
+        inside = (row >= 0) & (row < images.shape[1]) & (column >= 0) & (column < images.shape[2])
+        return images[:, row.clip(0, images.shape[1] - 1), column.clip(0, images.shape[2] - 1)] * inside
+
+    results = []
+    for images, places in zip(x, grid):
+        sizes = np.array(images.shape[:0:-1])
+        at = (places + 1) / 2 * (sizes - 1) if attrs["align_corners"] else ((places + 1) * sizes - 1) / 2
+        at = at.clip(0, sizes - 1) if attrs["padding_mode"] == "border" else at
+        low = np.floor(at).astype(int)
+        (right, down), (column, row) = np.moveaxis(at - low, -1, 0), np.moveaxis(low, -1, 0)
+        results.append(taken(images, row, column) * (1 - right) * (1 - down) + taken(images, row, column + 1) * right * (1 - down) +
+                       taken(images, row + 1, column) * (1 - right) * down + taken(images, row + 1, column + 1) * right * down)
+    return np.stack(results)
+
+
+def grid_terms(attrs, results, x, grid):
+    """Places are rounded, too."""
+    return [np.full_like(r, 4 * max(x.shape[2:]) * np.abs(x).max(initial=0) * np.abs(grid).max(initial=1)) for r in results]
+
+
+rule("DFT", dft, dft_terms)
+rule("AffineGrid", affine_grid, lambda a, r, theta, size: [np.full_like(r[0], 3 * np.abs(theta).max(initial=0))])
+rule("GridSample", grid_sample, grid_terms)
+
+
 # ---- Windows ----
 
 def lp_pool(attrs, x):
@@ -391,6 +465,7 @@ rule(OWN + "FastGelu", fast_gelu, sizes)
 rule(OWN + "QuickGelu", lambda a, x: x * sigmoid(a["alpha"] * x), sizes)
 summed(OWN + "FusedMatMul", fused_matmul)
 rule(OWN + "FusedConv", lambda a, *x: np.maximum(conv(a, *x), 0), positive(conv))
+rule(OWN + "MultiHeadAttention", with_heads(attention), with_heads(attention_terms))
 rule(OWN + "SkipLayerNormalization", skip_norm, skip_norm_terms)
 
 

@@ -57,6 +57,10 @@ ROWS = [
     ("turned", {"w": (16, 3, 1, 1), "b": (16,), "f": ((16, 6), "matrix"), "sh": ((3,), "i64", [0, -1, 16])},
      "x[N,3,4,5] => y", """t = Conv(x, w, b) n = Transpose <perm=[0,2,3,1]> (t) h = Reshape(n, sh) r = Relu(h)
      y = MatMul(r, f)"""),
+    ("scaled", {"w": (20, 3, 1, 1), "v": (20, 20, 1, 1), "u": (20, 20, 1, 1), "a": ((), 0.43), "b": ((), -0.08),
+                "c": ((), 1.7), "d": ((), 0.16), "e": ((), 0.43), "f": ((), 0.9)},
+     "x[N,3,9,7] => y", """t = Conv(x, w) h = HardSwish(t) m = Mul(h, a) n = Add(m, b) o = Conv(n, v) p = HardSwish(o)
+     q = Mul(p, c) r = Add(q, d) z = Conv(r, u) k = HardSwish(z) l = Mul(k, e) y = Add(l, f)"""),
     ("output too", {"w": (16, 3, 1, 1), "b": (16,), "v": (16, 16, 1, 1)},
      "x[N,3,4,5] => y, t", "t = Conv(x, w, b) r = Relu(t) s = Conv(r, v) y = Relu(s)"),
     ("softmax", {"w": (16, 3, 1, 1), "b": (16,), "v": (16, 16, 1, 1)},

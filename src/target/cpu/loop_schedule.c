@@ -88,14 +88,15 @@ static bool can_be_vector(const o3_nest_t *nest, int inner) {
   return fits;
 }
 
-/* As short as a vector of 16, so that a reduction around it need not go through memory: the lanes of
- * channel-blocked images. Half or a quarter of that is a vector with nothing around it, too: of loops so
- * short LLVM makes one over the pixels, with gathers. */
+/* As short as a vector of 16: the lanes of channel-blocked images. A reduction around it need not go through
+ * memory, and LLVM, which does not know that the result's memory is not an operand's, computes lane by lane.
+ * Half or a quarter of that is a vector with nothing around it, too: of loops so short LLVM makes one over
+ * the pixels, with gathers. */
 static int64_t choose_lanes(const o3_nest_t *nest, const o3_schedule_loops_t *s) {
   enum { LANES = O3_BLOCK_LANES };
   if (s->inner < 0 || s->across >= 0) return 0;
   int64_t size = nest->sizes[s->inner];
-  bool is_short = has_reduction(nest) ? size == LANES : size == LANES / 2 || size == LANES / 4;
+  bool is_short = size == LANES || (!has_reduction(nest) && (size == LANES / 2 || size == LANES / 4));
   return is_short && can_be_vector(nest, (int)s->inner) ? size : 0;
 }
 

@@ -435,7 +435,18 @@ void o3_schedule_loops(const o3_machine_t *machine, const o3_schedule_nest_t *ne
  * have the same part of what the kernel before has written, and are to have that of the next. */
 o3_schedule_rows_t o3_schedule_rows(int64_t work) {
   enum { LEAST_WORK = 8000 };
-  return (o3_schedule_rows_t){.rows = divide_up(LEAST_WORK, work < 1 ? 1 : work)};
+  return (o3_schedule_rows_t){.rows = divide_up(LEAST_WORK, work < 1 ? 1 : work), .ahead_level = 1};
+}
+
+/* What a core's cache holds of the operands is there already. The first level is to hold a row, its result
+ * and the next row. */
+void o3_schedule_rows_ahead(const o3_machine_t *machine, int64_t row_bytes, int64_t bytes,
+                            o3_schedule_rows_t *schedule) {
+  enum { OPERANDS = 2, BLOCK_BYTES = 1024 };
+  bool is_near = bytes >= 0 && bytes <= machine->l2_bytes / OPERANDS;
+  if (is_near || row_bytes < BLOCK_BYTES) return;
+  schedule->ahead = BLOCK_BYTES / (int64_t)sizeof(float);
+  schedule->ahead_level = row_bytes <= machine->l1_bytes / (OPERANDS + 1) ? 1 : 2;
 }
 
 /* ---- Borders ---- */

@@ -113,8 +113,11 @@ typedef struct o3_schedule_nest {
 void o3_schedule_loops(const o3_machine_t *machine, const o3_schedule_nest_t *nest,
                        o3_schedule_loops_t *schedule);
 
-/* Rows of |work| operations, roughly. */
+/* Rows of |work| operations, roughly, of which none asks for the next one. */
 o3_schedule_rows_t o3_schedule_rows(int64_t work);
+/* Sets |ahead| for rows of |row_bytes|, all of them |bytes|; -1: known at run time. */
+void o3_schedule_rows_ahead(const o3_machine_t *machine, int64_t row_bytes, int64_t bytes,
+                            o3_schedule_rows_t *schedule);
 
 /* Pixels of |width| elements of |bits|. */
 o3_schedule_border_t o3_schedule_border(const o3_machine_t *machine, int64_t width, int bits);

@@ -22,6 +22,7 @@ import sys
 import tempfile
 import time
 
+import ahead_cases
 import chain_cases
 import channel_cases
 import float8_cases
@@ -159,6 +160,7 @@ def main():
     try:
         results = run_jobs(chunks(points), seed, options, scratch)
         results.update(guard_cases.run(scratch, options.labels))
+        results.update(ahead_cases.run(scratch, options.labels, seed))
         results.update(chain_cases.run(scratch, options.labels, seed))
         results.update(channel_cases.run(scratch, options.labels, seed))
         results.update(float8_cases.run(scratch, options.labels, seed))

@@ -75,20 +75,33 @@ static o3_status_t schedule_single(o3_pass_env_t *env, const body_t *body) {
   return NULL;
 }
 
+static MlirType result_type(const body_t *body) {
+  MlirBlock block = o3_func_body(body->kernel);
+  return mlirValueGetType(mlirBlockGetArgument(block, mlirBlockGetNumArguments(block) - 1));
+}
+
 /* How many rows the kernel's result has; sizes that the run knows count as 64, as they do in o3_loops_work.
  */
 static double count_rows(const body_t *body) {
   enum { UNKNOWN = 64 };
   int64_t at[O3_IR_MAX_RANK];
   int num_rows = o3_op_ints(body->kernel, O3_KERNEL_ROWS, at, O3_IR_MAX_RANK);
-  MlirBlock block = o3_func_body(body->kernel);
-  MlirType out = mlirValueGetType(mlirBlockGetArgument(block, mlirBlockGetNumArguments(block) - 1));
+  MlirType out = result_type(body);
   double rows = 1;
   for (int i = 0; i < num_rows; ++i) {
     int64_t size = o3_type_dim(out, (int)at[i]);
     rows *= size < 0 ? UNKNOWN : size ? (double)size : 1;
   }
   return rows;
+}
+
+/* Of the result's last dim, and of all of it; -1: known at run time. */
+static void result_bytes(const body_t *body, int64_t *row, int64_t *all) {
+  MlirType out = result_type(body);
+  int rank = o3_type_rank(out), bytes = o3_type_bits(o3_type_element(out)) / 8;
+  int64_t last = rank ? o3_type_dim(out, rank - 1) : 1, count = o3_type_count(out);
+  *row = last < 0 || last > INT64_MAX / 8 ? -1 : last * bytes;
+  *all = count < 0 || count > INT64_MAX / 8 ? -1 : count * bytes;
 }
 
 static o3_status_t schedule_rows(o3_pass_env_t *env, const body_t *body) {
@@ -101,6 +114,9 @@ static o3_status_t schedule_rows(o3_pass_env_t *env, const body_t *body) {
   if (!body->count) return NULL;
   MlirOperation last = body->ops[body->count - 1];
   o3_schedule_rows_t schedule = o3_schedule_rows((int64_t)(work / count_rows(body)));
+  int64_t row, all;
+  result_bytes(body, &row, &all);
+  o3_schedule_rows_ahead(env->machine, row, all, &schedule);
   O3_TRY(o3_schedule_read(last, O3_SCHEDULE_FAMILY_ROWS, &schedule));
   o3_op_attr_set(last, O3_SCHEDULE_ATTR, o3_schedule_attr(env->context, O3_SCHEDULE_FAMILY_ROWS, &schedule));
   return NULL;

@@ -29,6 +29,7 @@
 #include "target/cpu/loops.h"
 #include "target/cpu/product.h"
 #include "target/cpu/row_marks.h"
+#include "target/cpu/rows_ahead.h"
 #include "target/cpu/winograd_kernel.h"
 
 enum { MAX_OPS = O3_KERNEL_MAX_OPS };
@@ -417,17 +418,26 @@ static void stay_in_row(const rows_t *self, o3_nest_t *nest) {
   }
 }
 
-static o3_status_t emit_row_op(rows_t *self, o3_builder_t *b, int index) {
+o3_status_t o3_rows_read_op(const rows_t *self, int index, o3_nest_t *nest) {
+  if (!o3_nest_read(self->inlined->ops[index], nest))
+    return o3_kernel_internal(self->inlined, "an op is no loop nest");
+  stay_in_row(self, nest);
+  o3_nest_merge_around(nest, self->frames[index].fixed);
+  return NULL;
+}
+
+static o3_status_t emit_row_op(rows_t *self, o3_builder_t *b, int index, const o3_rows_ahead_t *ahead) {
   static _Thread_local o3_nest_t nest;
   o3_loops_frame_t *frame = &self->frames[index];
   frame->ranged = -1;
   for (int i = 0; i < self->num_rows; ++i) frame->ivs[self->loops[index][i]] = self->ivs[i];
-  if (!o3_nest_read(self->inlined->ops[index], &nest))
-    return o3_kernel_internal(self->inlined, "an op is no loop nest");
-  stay_in_row(self, &nest);
-  o3_nest_merge_around(&nest, frame->fixed);
+  O3_TRY(o3_rows_read_op(self, index, &nest));
   o3_nest_flatten(&nest, b);
-  O3_TRY(o3_loops_build(&nest, b, frame));
+  if (index == ahead->op) {
+    O3_TRY(o3_rows_ahead_build(ahead, b, &nest, frame));
+  } else {
+    O3_TRY(o3_loops_build(&nest, b, frame));
+  }
   mlirOperationDestroy(self->inlined->ops[index]);
   return NULL;
 }
@@ -483,6 +493,7 @@ static o3_status_t emit_rows(inlined_t *inlined) {
   static _Thread_local rows_t self;
   int64_t work;
   o3_schedule_rows_t schedule;
+  o3_rows_ahead_t ahead;
   MlirValue out = last_operand(inlined->call);
   self = (rows_t){.inlined = inlined};
   o3_row_marks_set(inlined);
@@ -494,9 +505,10 @@ static o3_status_t emit_rows(inlined_t *inlined) {
   for (int i = 0; i < inlined->num_ops; ++i) mlirOperationMoveBefore(inlined->ops[i], inside.before);
   inside.before = inlined->num_ops ? inlined->ops[0] : inside.before;
   for (int i = 1; i < self.num_known; ++i) O3_TRY(build_stack(&self, &inside, &self.known[i]));
+  O3_TRY(o3_rows_ahead_find(&self, &schedule, &inside, &ahead));
   for (int i = 0; i < inlined->num_ops; ++i) {
     o3_builder_t at = o3_builder_before(inlined->ops[i]);
-    O3_TRY(emit_row_op(&self, &at, i));
+    O3_TRY(emit_row_op(&self, &at, i, &ahead));
   }
   for (int i = 0; i < inlined->num_buffers; ++i) mlirOperationDestroy(inlined->buffers[i]);
   return NULL;

@@ -84,7 +84,7 @@ module {
   }
   // CHECK-LABEL: @k4_rows_
   // CHECK-NOT: o3.schedule
-  // CHECK: o3.schedule = {family = "rows", rows = 21 : i64}
+  // CHECK: o3.schedule = {ahead = 0 : i64, ahead_level = 1 : i64, family = "rows", rows = 21 : i64}
   func.func private @k4_rows_e(%x: tensor<500x64xf32>, %out: tensor<500x64xf32>) -> tensor<500x64xf32>
       attributes {o3.kernel_kind = "rows", o3.rows = array<i64: 0>} {
     %zero = arith.constant dense<0.0> : tensor<500xf32>
@@ -101,6 +101,21 @@ module {
       linalg.yield %n : f32
     } -> tensor<500x64xf32>
     return %y : tensor<500x64xf32>
+  }
+  // Rows that no core's cache holds ask for the next one, which the first level holds beside the row, or does not.
+  // CHECK-LABEL: @k5_rows_
+  // CHECK: o3.schedule = {ahead = 256 : i64, ahead_level = 1 : i64, family = "rows"
+  // SMALL-LABEL: @k5_rows_
+  // SMALL: o3.schedule = {ahead = 256 : i64, ahead_level = 2 : i64, family = "rows"
+  func.func private @k5_rows_f(%x: tensor<5000x512xf32>, %out: tensor<5000x512xf32>) -> tensor<5000x512xf32>
+      attributes {o3.kernel_kind = "rows", o3.rows = array<i64: 0>} {
+    %y = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+        ins(%x : tensor<5000x512xf32>) outs(%out : tensor<5000x512xf32>) {
+    ^bb0(%a: f32, %o: f32):
+      %n = math.exp %a : f32
+      linalg.yield %n : f32
+    } -> tensor<5000x512xf32>
+    return %y : tensor<5000x512xf32>
   }
   func.func @main() attributes {o3.symbols = [], o3.guards = []} { return }
   // Every second column: a row of 4 is no vector in memory, though its type looks like one.

@@ -9,7 +9,7 @@ import numpy as np
 
 HEADS, WIDTH, CHANNELS = 2, 16, 32
 SIZES = (3, 15, 13)
-BATCHES = (2, 3, 5, 7)
+BATCHES = (2, 3, 5, 7, 17)
 LEVEL = 2
 TOLERANCES = {"fp32": 1e-5, "fp16": 1e-2}  # of the error's norm
 

@@ -10,6 +10,11 @@ static int clamped(o3_gemm_writer_t *w, int at, int64_t size, int64_t tile, int 
   return size % tile ? o3_kt_op_const(w->t, "minsi", at, size - last) : at;
 }
 
+static int clamped_row(o3_gemm_writer_t *w, const o3_gemm_part_t *p, int row) {
+  if (!w->g->rows_at_run_time) return clamped(w, row, w->g->m, o3_gemm_tile_rows(w->s), 1);
+  return o3_kt_op(w->t, "minsi", row, o3_kt_op_const(w->t, "subi", p->at.rows, 1));
+}
+
 /* For the thread's pair of D in its row (half 0) or 8 rows below (1). */
 static void load_pair(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, const o3_gemm_part_t *p, int piece,
                       int half, o3_gemm_pair_extras_t *extras) {
@@ -17,7 +22,7 @@ static void load_pair(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, const o3
   if (!w->g->num_extras) return;
   int row = o3_kt_op(t, "addi", p->at.row, o3_kt_op_const(t, "addi", c->row, half * 8));
   int column = o3_kt_op(t, "addi", p->column, o3_kt_op_const(t, "addi", c->pair, piece * 8));
-  row = clamped(w, row, w->g->m, o3_gemm_tile_rows(w->s), 1);
+  row = clamped_row(w, p, row);
   column = clamped(w, column, w->g->n, w->s->columns, 2);
   o3_gemm_load_extras(t, w->g, (int[]){p->at.batch[0], p->at.batch[1], row, column}, extras);
 }
@@ -39,9 +44,10 @@ static void store_pair(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, const o
   o3_kernel_text_t *t = w->t;
   int row = o3_kt_op(t, "addi", p->at.row, o3_kt_op_const(t, "addi", c->row, half * 8));
   int column = o3_kt_op(t, "addi", p->column, o3_kt_op_const(t, "addi", c->pair, piece * 8));
-  bool ragged = w->g->m % o3_gemm_tile_rows(w->s) || w->g->n % w->s->columns;
+  bool told = w->g->rows_at_run_time;
+  bool ragged = told || w->g->m % o3_gemm_tile_rows(w->s) || w->g->n % w->s->columns;
   if (ragged) {
-    int in_row = o3_kt_cmp_const(t, "slt", row, w->g->m),
+    int in_row = told ? o3_kt_cmp(t, "slt", row, p->at.rows) : o3_kt_cmp_const(t, "slt", row, w->g->m),
         in_column = o3_kt_cmp_const(t, "slt", column, w->g->n);
     o3_kt_if(t, o3_kt_value(t, "arith.andi %%v%d, %%v%d : i1", in_row, in_column));
   }

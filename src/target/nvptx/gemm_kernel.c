@@ -31,15 +31,20 @@ static int64_t count_tiles(const o3_gemm_writer_t *w) {
   return o3_gemm_tiles(w->g, &cut);
 }
 
+/* The kernel is told its rows, or its batches. */
+static bool is_told(const o3_gemm_t *g) { return g->rows_at_run_time || g->batches_at_run_time; }
+
 /* The same as a value. */
 static int all_tiles(o3_gemm_writer_t *w) {
-  if (!w->g->batches_at_run_time) return o3_kt_i32(w->t, count_tiles(w));
-  return o3_kt_op_const(w->t, "muli", o3_gemm_told(w->t, w->g), count_tiles(w));
+  if (!is_told(w->g)) return o3_kt_i32(w->t, count_tiles(w));
+  int told = o3_gemm_told(w->t, w->g);
+  if (w->g->rows_at_run_time) told = o3_gemm_told_tiles(w->t, told, o3_gemm_tile_rows(w->s));
+  return o3_kt_op_const(w->t, "muli", told, count_tiles(w));
 }
 
 /* Tiles that are worked on at a time. */
 static int tiles_at_once(const o3_gemm_writer_t *w) {
-  return w->g->batches_at_run_time ? w->kernel->rows.blocks : w->kernel->grid[0] / w->s->split;
+  return is_told(w->g) ? w->kernel->rows.blocks : w->kernel->grid[0] / w->s->split;
 }
 
 /* Of the block's tiles each |every|th from |first|. */
@@ -49,6 +54,10 @@ static int open_tiles(o3_gemm_writer_t *w, int first, int every, o3_kt_carried_t
     int range[2];
     o3_gemm_stream_tiles(w, range);
     return o3_kt_for(t, range[0], range[1], o3_kt_i32(t, 1), 2, turn);
+  }
+  if (w->s->split > 1 && is_told(w->g)) { /* each cluster has one */
+    int one = o3_kt_i32(t, 1);
+    return o3_kt_for(t, first, o3_kt_op(t, "addi", first, one), one, 2, turn);
   }
   int tiles = all_tiles(w), step = o3_kt_i32(t, (int64_t)tiles_at_once(w) * every);
   return o3_kt_for(t, first, tiles, step, 2, turn);
@@ -541,10 +550,12 @@ static void set_launch(const o3_gemm_writer_t *w, int multiprocessors, o3_gpu_ke
   int64_t tiles = count_tiles(w);
   int64_t places = (int64_t)multiprocessors * w->s->blocks;
   if (w->s->streams) places = tiles = w->s->streams;
-  bool own = w->s->split > 1 || w->g->batches_at_run_time;
+  bool own = w->s->split > 1 || is_told(w->g);
   kernel->grid[0] = (int)(own ? tiles * w->s->split : tiles < places ? tiles : places);
-  if (w->g->batches_at_run_time)
-    kernel->rows = (o3_gpu_rows_t){.tile = 1, .most = o3_gemm_most_batches(w->g), .blocks = (int)places};
+  if (is_told(w->g))
+    kernel->rows = (o3_gpu_rows_t){.tile = w->g->rows_at_run_time ? o3_gemm_tile_rows(w->s) : 1,
+                                   .most = o3_gemm_most_told(w->g),
+                                   .blocks = w->s->split > 1 ? 0 : (int)places};
   kernel->grid[1] = kernel->grid[2] = 1;
   kernel->block = O3_GEMM_WARPGROUP * (1 + w->s->consumers);
   kernel->cluster = w->s->split;

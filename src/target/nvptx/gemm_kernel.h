@@ -38,12 +38,13 @@ typedef struct o3_gemm_window {
   bool depthwise; /* an output is of the windows of its own channel: see depthwise_kernel.h */
 } o3_gemm_window_t;
 
-/* Rows that a product is scheduled for when they are known only at run time. */
+/* Rows that a product of warps is scheduled for when they are known only at run time. */
 enum { O3_GEMM_USUAL_ROWS = 1024 };
 
 typedef struct o3_gemm {
   int64_t batch[2], m, n, k;         /* outer and inner batch */
-  bool rows_at_run_time;             /* the kernel is told: m is O3_GEMM_USUAL_ROWS, without batches */
+  bool rows_at_run_time;             /* the kernel is told: m is a usual number, without batches */
+  int64_t rows_of_batch;             /* what they are a multiple of, for warpgroups */
   bool one_of_batches;               /* kernels for others run at the same time */
   bool batches_at_run_time;          /* of warpgroups without |split|, that are told batch[0], which is 1 */
   o3_gpu_element_t element, out;     /* of A and B; of D */

@@ -25,6 +25,17 @@ static o3_gpu_tensor_map_t matrix_map(const o3_gemm_t *g, o3_gpu_element_t eleme
   return map;
 }
 
+/* Of rows by |columns| elements, A or D. */
+static o3_gpu_tensor_map_t row_map(const o3_gemm_t *g, o3_gpu_element_t element, int64_t columns,
+                                   int64_t pitch, const int64_t batch[2]) {
+  enum { ROWS = 1 };
+  bool told = g->rows_at_run_time;
+  int64_t rows = told ? g->rows_of_batch : g->m;
+  o3_gpu_tensor_map_t map = matrix_map(g, element, (int64_t[]){columns, rows}, pitch, batch);
+  if (told) map.told = ROWS;
+  return map;
+}
+
 static void add_map(o3_gpu_kernel_t *kernel, int buffer, o3_gpu_tensor_map_t map, int columns, int rows) {
   map.box[0] = columns;
   map.box[1] = rows;
@@ -80,8 +91,8 @@ static void add_factors(const o3_gemm_t *g, const o3_gemm_schedule_t *s, o3_gpu_
     add_windows(g, s, kernel);
     return;
   }
-  add_map(kernel, 0, matrix_map(g, g->element, (int64_t[]){g->k, g->m}, g->a_pitch, g->a_batch),
-          o3_gemm_block_k(g), o3_gemm_tile_rows(s));
+  add_map(kernel, 0, row_map(g, g->element, g->k, g->a_pitch, g->a_batch), o3_gemm_block_k(g),
+          o3_gemm_tile_rows(s));
   if (g->b_by_rows) {
     add_map(kernel, 1, matrix_map(g, g->element, (int64_t[]){g->n, g->k}, g->b_pitch, g->b_batch), 64,
             O3_GEMM_BLOCK_K);
@@ -96,21 +107,23 @@ void o3_gemm_add_arguments(const o3_gemm_t *g, const o3_gemm_schedule_t *s, o3_g
   add_factors(g, s, kernel);
   for (int i = 0; i < g->num_extras; ++i) o3_gpu_kernel_add_pointer(kernel, 2 + i);
   if (s->store_by_tensor) {
-    add_map(kernel, out, matrix_map(g, g->out, (int64_t[]){g->n, g->m}, g->d_pitch, g->d_batch), 64,
-            O3_GEMM_ROWS);
+    add_map(kernel, out, row_map(g, g->out, g->n, g->d_pitch, g->d_batch), 64, O3_GEMM_ROWS);
   } else {
     o3_gpu_kernel_add_pointer(kernel, out);
   }
   if (s->streams) o3_gpu_kernel_add_scratch(kernel, o3_gemm_stream_bytes(s));
   if (g->batches_at_run_time) o3_gpu_kernel_add_rows(kernel, out, g->d_batch[0]);
+  if (g->rows_at_run_time) o3_gpu_kernel_add_rows(kernel, out, g->d_pitch);
 }
 
 /* Numbers of tiles and places of elements have 32 bits. */
-int64_t o3_gemm_most_batches(const o3_gemm_t *g) {
-  int64_t largest = g->d_batch[0];
+int64_t o3_gemm_most_told(const o3_gemm_t *g) {
+  enum { TILE = 2 * O3_GEMM_ROWS }; /* places are computed of whole tiles */
+  int dim = g->rows_at_run_time ? O3_GEMM_ROW : O3_GEMM_OUTER;
+  int64_t largest = g->rows_at_run_time ? g->d_pitch : g->d_batch[0];
   for (int i = 0; i < g->num_extras; ++i)
-    if (g->extras[i].strides[O3_GEMM_OUTER] > largest) largest = g->extras[i].strides[O3_GEMM_OUTER];
-  return INT32_MAX / largest - 1;
+    if (g->extras[i].strides[dim] > largest) largest = g->extras[i].strides[dim];
+  return INT32_MAX / largest - (g->rows_at_run_time ? TILE : 1);
 }
 
 /* ---- What is refused ---- */

@@ -202,7 +202,7 @@ static o3_gemm_schedule_t candidate(const o3_gemm_t *gemm, int limit, int number
 /* Microseconds of a step of |blocks| at a time: at the rate of a multiprocessor's tensor cores, or of the L2
  * cache, from which all of them load. */
 static double crowded_step(const o3_gemm_schedule_t *s, const o3_gpu_t *gpu, double blocks) {
-  static const double L2_BYTES = 11.5e6, TENSOR_CORES = 0.8;
+  static const double L2_BYTES = 12.5e6, TENSOR_CORES = 0.8;
   double flop = 2.0 * o3_gemm_tile_rows(s) * s->columns * O3_GEMM_BLOCK_K;
   double multiply = flop * gpu->multiprocessors / (TENSOR_CORES * gpu->fp16_tflops * 1e6);
   double load = blocks * stage_bytes(s) / L2_BYTES;
@@ -217,13 +217,13 @@ static double fetch(const o3_gemm_t *g, const o3_gpu_t *gpu) {
 }
 
 /* Microseconds of products with long k as a cluster shares it, and as |parts| blocks of a tile do through
- * memory; as measured for 15 products of 64 to 1,024 rows with k of 3,072 to 65,536, within 20 % of most.
- * Clusters of many blocks that are to fill the card take nearly two turns. */
+ * memory; as measured for 18 products of 64 to 1,024 rows with k of 3,072 to 65,536, within 20 % of most.
+ * Clusters of many blocks that are to fill the card take nearly two turns; pairs find room everywhere. */
 static double share_in_cluster(const o3_gemm_t *g, const o3_gemm_schedule_t *s, const o3_gpu_t *gpu) {
-  static const double BEGIN_AND_END = 3.7, STEP = 0.12, CROWDED = 0.8, ALL_CROWDED = 0.25, ROOM = 1.0 / 14;
+  static const double BEGIN_AND_END = 3.7, STEP = 0.12, CROWDED = 0.8, ALL_CROWDED = 0.1, ROOM = 1.0 / 14;
   double blocks = (double)count_blocks(g, s), step = crowded_step(s, gpu, blocks);
   double beyond = blocks / gpu->multiprocessors - (1 - ROOM * s->split);
-  double crowd = beyond <= 0 ? 0 : beyond < ALL_CROWDED ? beyond / ALL_CROWDED : 1;
+  double crowd = beyond <= 0 || s->split == 2 ? 0 : beyond < ALL_CROWDED ? beyond / ALL_CROWDED : 1;
   double steps = (double)ceil_div(o3_gemm_steps(g), s->split) * (step > STEP ? step : STEP);
   steps *= 1 + CROWDED * crowd;
   double least = fetch(g, gpu);
@@ -239,20 +239,26 @@ static double share_in_memory(const o3_gemm_t *g, const o3_gemm_schedule_t *s, c
   return BEGIN_AND_END + size * (MEET + PART * parts) + (steps > least ? steps : least);
 }
 
-/* Blocks of a tile that share its k through memory. A gain that is smaller than what is not known of it is
- * none. */
+/* Other clusters than |clustered|, or blocks of a tile that share its k through memory. A gain that is
+ * smaller than what is not known of it is none. */
 static o3_gemm_schedule_t share_long_k(const o3_gemm_t *g, const o3_gpu_t *gpu,
                                        const o3_gemm_schedule_t *clustered) {
-  enum { LEAST_STEPS = 4, MOST_PARTS = 32, WIDEST = 128 };
-  static const double GAIN = 0.9;
+  enum { LEAST_STEPS = 4, MOST_PARTS = 32, BROAD = 64, WIDEST = 128 };
+  static const double GAIN = 0.92;
   int limit = (int)gpu->shared_per_block;
   double least = GAIN * share_in_cluster(g, clustered, gpu);
   o3_gemm_schedule_t best = *clustered;
+  for (int i = 0; i < NUM_COLUMNS * NUM_SHAPES * NUM_SPLITS; ++i) {
+    o3_gemm_schedule_t s = candidate(g, limit, i);
+    bool fits = s.split > 1 && s.columns == BROAD && allowed(g, &s, gpu);
+    double estimate = fits ? share_in_cluster(g, &s, gpu) : 0;
+    if (fits && estimate < least) best = s, least = estimate;
+  }
   for (int i = 0; i < NUM_COLUMNS * NUM_SHAPES; ++i) {
     for (int parts = 2; parts <= MOST_PARTS; parts *= 2) {
       o3_gemm_schedule_t s = candidate(g, limit, i * NUM_SPLITS);
       s.streams = (int)o3_gemm_count_tiles(g, &s) * parts;
-      bool fits = s.columns >= 64 && s.columns <= WIDEST && s.streams <= gpu->multiprocessors &&
+      bool fits = s.columns >= BROAD && s.columns <= WIDEST && s.streams <= gpu->multiprocessors &&
                   o3_gemm_steps(g) >= LEAST_STEPS * parts && !o3_gemm_refuse_schedule(g, &s, limit);
       double estimate = fits ? share_in_memory(g, &s, gpu, parts) : 0;
       if (fits && estimate < least) best = s, least = estimate;

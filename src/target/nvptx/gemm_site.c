@@ -573,7 +573,7 @@ static o3_gemm_schedule_t choose_schedule(const reader_t *r) {
   enum { FIELDS = 10 };
   int64_t given[FIELDS] = {0};
   if (o3_op_ints(r->product->op, "o3.schedule", given, FIELDS) < FIELDS - 2)
-    return o3_gemm_schedule(&r->gemm, r->site->gpu);
+    return o3_gemm_schedule(&r->gemm, r->gemm.rows_of_batch ? r->site->card : r->site->gpu);
   return (o3_gemm_schedule_t){.consumers = (int)given[0],
                               .products = (int)given[1],
                               .columns = (int)given[2],
@@ -689,10 +689,31 @@ static int64_t unit_of(const reader_t *r, int argument) {
   return argument < 0 ? 0 : o3_open_batch_unit(r->site->batch, r->site->arguments[argument]);
 }
 
-/* A kernel of one batch that is to run for all may be told how many there are: its blocks then go on from one
- * to the next. */
+static bool joins_extra(const reader_t *r, int extra) {
+  int64_t unit = unit_of(r, r->extra_arguments[extra]), pitch = r->gemm.extras[extra].strides[O3_GEMM_ROW];
+  return pitch ? unit == r->gemm.m * pitch : !unit;
+}
+
+/* Where the rows of all batches lie one behind the other they are those of one product, which is told how
+ * many: tiles then reach from one batch into the next. It is scheduled as the whole of the usual batches. */
+static void tell_rows(reader_t *r) {
+  o3_gemm_t *g = &r->gemm;
+  if (!r->site->batch || o3_gemm_batches(g) > 1) return;
+  int64_t a = unit_of(r, o3_kernel_site_argument(r->site, factor_a(r)));
+  bool joins = (g->window || a == g->m * g->a_pitch) && a &&
+               !unit_of(r, o3_kernel_site_argument(r->site, r->b->value)) &&
+               unit_of(r, o3_kernel_site_argument(r->site, output_of(r))) == g->m * g->d_pitch;
+  for (int i = 0; i < g->num_extras; ++i) joins &= joins_extra(r, i);
+  if (!joins || g->m * r->site->usual_batches * g->n > INT32_MAX) return;
+  g->rows_of_batch = g->m;
+  g->m *= r->site->usual_batches;
+  g->rows_at_run_time = true;
+}
+
+/* Otherwise a kernel of one batch that is to run for all may be told how many there are: its blocks then go
+ * on from one to the next. */
 static void tell_batches(reader_t *r, const o3_gemm_schedule_t *schedule) {
-  if (!r->site->batch || schedule->split > 1 || r->gemm.batch[0] > 1) return;
+  if (!r->site->batch || r->gemm.rows_at_run_time || schedule->split > 1 || r->gemm.batch[0] > 1) return;
   o3_gemm_t told = r->gemm;
   told.batches_at_run_time = true;
   told.a_batch[0] = unit_of(r, o3_kernel_site_argument(r->site, factor_a(r)));
@@ -738,6 +759,7 @@ static bool has_mma_schedule(const reader_t *r) {
 }
 
 static o3_status_t build_gemm(reader_t *r, o3_gpu_kernel_t *kernel, const char **why_not) {
+  tell_rows(r);
   o3_gemm_schedule_t schedule = choose_schedule(r);
   if (!schedule.columns) {
     *why_not = "the stages of no tile fit into the card's shared memory";

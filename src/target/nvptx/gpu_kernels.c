@@ -80,13 +80,13 @@ static o3_status_t add_code(MlirModule module, const o3_gpu_kernel_t *kernel, co
 static MlirValue map_spec(o3_builder_t *b, MlirModule module, const o3_gpu_tensor_map_t *map,
                           MlirValue batches) {
   int64_t words[4 + 3 * O3_GPU_MAP_RANK + 6];
-  int count = 0, last = -1;
+  int count = 0, told = -1;
   words[count++] = o3_gpu_element_info(map->element)->tensor_map;
   words[count++] = map->rank;
   words[count++] = map->swizzle;
   words[count++] = map->windows;
+  if (map->told) told = count + map->told;
   for (int i = 0; i < map->rank; ++i) words[count++] = map->sizes[i];
-  if (map->batches) last = count - 1;
   for (int i = 0; i < map->rank; ++i) words[count++] = map->strides[i];
   for (int i = 0; i < map->rank; ++i) words[count++] = map->box[i];
   const int32_t *const windows[] = {map->lows, map->highs, map->steps};
@@ -98,7 +98,8 @@ static MlirValue map_spec(o3_builder_t *b, MlirModule module, const o3_gpu_tenso
         b, "llvm.getelementptr", o3_cpu_ptr_type(b->context), O3_VALUES(memory),
         O3_ATTRS({"rawConstantIndices", mlirDenseI32ArrayGet(b->context, 1, (int32_t[]){(int32_t)i})},
                  {"elem_type", o3_attr_type(i64)}));
-    MlirValue word = i == last ? o3_cpu_to_i64(b, batches) : o3_build_int(b, i64, words[i]);
+    MlirValue word = o3_build_int(b, i64, words[i]);
+    if (i == told) word = o3_build2(b, "arith.muli", word, o3_cpu_to_i64(b, batches));
     o3_build0(b, "llvm.store", O3_VALUES(word, at));
   }
   return memory;
@@ -171,46 +172,43 @@ static MlirValue scratch(o3_builder_t *b, MlirModule module, int64_t bytes) {
   return o3_nvptx_call(b, module, O3_NVPTX_RT_SCRATCH, 2, (MlirValue[]){o3_cpu_session(module), size});
 }
 
-/* |unit|: elements of a batch of the result, of a kernel made for one; 0: it is for all. */
-static o3_status_t launch_family(const o3_inlined_t *at, const o3_gpu_kernel_t *kernel, int64_t unit,
-                                 const char *label) {
-  o3_builder_t b = o3_builder_before(at->call);
-  MlirValue arguments[O3_GPU_MAX_ARGUMENTS], batches = {0};
-  MlirValue result = mlirOperationGetOperand(at->call, mlirOperationGetNumOperands(at->call) - 1);
-  if (unit) batches = count_rows(&b, result, unit);
+/* |batches|: how many there are, index, of a kernel made for one; null: it is for all. */
+static o3_status_t launch_family(o3_builder_t *b, const o3_inlined_t *at, const o3_gpu_kernel_t *kernel,
+                                 MlirValue batches, const char *label) {
+  MlirValue arguments[O3_GPU_MAX_ARGUMENTS];
   bool is_map[O3_GPU_MAX_ARGUMENTS];
   for (int i = 0; i < kernel->num_arguments; ++i) {
     const o3_gpu_argument_t *argument = &kernel->arguments[i];
     is_map[i] = false;
     if (argument->kind == O3_GPU_ARG_SCRATCH) {
-      arguments[i] = scratch(&b, at->module, argument->bytes);
+      arguments[i] = scratch(b, at->module, argument->bytes);
       continue;
     }
     MlirValue buffer = mlirOperationGetOperand(at->call, argument->buffer);
     is_map[i] = argument->kind == O3_GPU_ARG_TENSOR_MAP;
-    arguments[i] = is_map[i] ? encode_map(&b, at->module, i, argument, buffer, batches) : buffer;
-    if (argument->kind == O3_GPU_ARG_ROWS) arguments[i] = count_rows(&b, buffer, argument->columns);
+    arguments[i] = is_map[i] ? encode_map(b, at->module, i, argument, buffer, batches) : buffer;
+    if (argument->kind == O3_GPU_ARG_ROWS) arguments[i] = count_rows(b, buffer, argument->columns);
   }
   o3_nvptx_launch_t launch = {.family = kernel->family,
                               .name = kernel->name,
                               .label = label,
                               .num_notes = kernel->num_notes,
                               .notes = kernel->notes,
-                              .shared = o3_build_index(&b, kernel->shared_bytes),
+                              .shared = o3_build_index(b, kernel->shared_bytes),
                               .overlaps = kernel->overlaps,
                               .cluster = kernel->cluster,
                               .num_arguments = kernel->num_arguments,
                               .arguments = arguments,
                               .is_map = is_map};
   for (int i = 0; i < 3; ++i) {
-    launch.grid[i] = o3_build_index(&b, kernel->grid[i]);
-    launch.block[i] = o3_build_index(&b, i ? 1 : kernel->block);
+    launch.grid[i] = o3_build_index(b, kernel->grid[i]);
+    launch.block[i] = o3_build_index(b, i ? 1 : kernel->block);
   }
-  if (unit && !kernel->rows.tile) launch.grid[0] = o3_build2(&b, "arith.muli", launch.grid[0], batches);
+  if (batches.ptr && !kernel->rows.tile) launch.grid[0] = o3_build2(b, "arith.muli", launch.grid[0], batches);
   if (kernel->rows.tile)
-    O3_TRY(grid_of_rows(&b, &(too_large_t){at->module, label}, kernel, arguments[kernel->num_arguments - 1],
+    O3_TRY(grid_of_rows(b, &(too_large_t){at->module, label}, kernel, arguments[kernel->num_arguments - 1],
                         &launch.grid[0]));
-  o3_nvptx_launch(&b, at->module, &launch);
+  o3_nvptx_launch(b, at->module, &launch);
   return NULL;
 }
 
@@ -246,6 +244,7 @@ static o3_kernel_site_t site_of(const o3_inlined_t *at, const body_ops_t *body) 
   return (o3_kernel_site_t){
       .arena = at->env->arena,
       .gpu = gpu,
+      .card = gpu,
       .sm = gpu->sm,
       .multiprocessors = gpu->multiprocessors,
       .shared_bytes = (int)gpu->shared_per_block,
@@ -268,63 +267,153 @@ static o3_status_t note_refused(o3_status_t status, const char *label, const cha
   return NULL;
 }
 
-static o3_status_t add_kernel(const o3_inlined_t *at, const o3_gpu_kernel_t *kernel,
-                              const o3_batch_units_t *units, int64_t unit, const char *label) {
-  O3_TRY(add_code(at->module, kernel, kernel->rows.tile ? NULL : units));
-  note_architecture(at->module, kernel);
-  return launch_family(at, kernel, unit, label);
+/* ---- Kernels of one batch, for all ---- */
+
+/* What is best depends on how many batches there are: a kernel is made for each of these, and a run takes the
+ * first that is for as many as it has. Those that are equal are one. */
+static const struct {
+  int usual;
+  int64_t most;
+} COUNTS[] = {{1, 1}, {4, 4}, {8, 16}, {32, INT64_MAX}};
+
+enum { NUM_COUNTS = sizeof(COUNTS) / sizeof(COUNTS[0]) };
+
+typedef struct variant {
+  o3_gpu_kernel_t kernel;
+  o3_batch_units_t units;
+  int64_t most; /* batches that it is for */
+} variant_t;
+
+/* |unit|: elements of a batch of the result, |rows| of it. */
+typedef struct each_batch {
+  int count;
+  variant_t variants[NUM_COUNTS];
+  int64_t unit, rows;
+} each_batch_t;
+
+static void deinit_each(each_batch_t *each) {
+  while (each->count > 0) o3_gpu_kernel_deinit(&each->variants[--each->count].kernel);
 }
 
-/* A batch's share of the card, where there are so many as usual. */
-static o3_gpu_t share_of_batch(const o3_gpu_t *gpu) {
-  enum { USUAL_BATCHES = 4 };
+/* A batch's share of the card. */
+static o3_gpu_t share_of_batch(const o3_gpu_t *gpu, int batches) {
   o3_gpu_t share = *gpu;
-  share.multiprocessors = (gpu->multiprocessors + USUAL_BATCHES - 1) / USUAL_BATCHES;
+  share.multiprocessors = (gpu->multiprocessors + batches - 1) / batches;
   share.fp16_tflops = gpu->fp16_tflops * share.multiprocessors / gpu->multiprocessors;
   return share;
 }
 
-/* The kernel of one batch that a family made; |unit|: elements of a batch of the result. */
-typedef struct each_batch {
-  bool made;
-  o3_gpu_kernel_t kernel;
-  o3_batch_units_t units;
-  int64_t unit, rows;
-} each_batch_t;
+static bool are_launched_alike(const o3_gpu_kernel_t *a, const o3_gpu_kernel_t *b) {
+  return !strcmp(a->name, b->name) && a->grid[0] == b->grid[0] && a->rows.tile == b->rows.tile;
+}
 
-/* Offers the kernel of one batch to the families, if it is one of batches. */
+/* Appends the kernel for COUNTS[number]. |site|: of one batch. */
+static o3_status_t add_variant(o3_kernel_site_t site, int number, each_batch_t *each) {
+  const o3_gpu_t share = share_of_batch(site.card, COUNTS[number].usual);
+  variant_t *variant = &each->variants[each->count];
+  *variant = (variant_t){.most = COUNTS[number].most};
+  site.gpu = &share;
+  site.usual_batches = COUNTS[number].usual;
+  O3_TRY(o3_fast_kernel_make(&site, &variant->kernel, &variant->units));
+  ++each->count;
+  if (each->count == 1 || !are_launched_alike(&variant[-1].kernel, &variant->kernel)) return NULL;
+  variant[-1].most = variant->most;
+  o3_gpu_kernel_deinit(&each->variants[--each->count].kernel);
+  return NULL;
+}
+
+/* Offers the kernel of one batch to the families, if it is one of batches; |each| has variants when they take
+ * it. */
 static o3_status_t make_each(const o3_kernel_site_t *whole, const char *label, each_batch_t *each) {
-  const o3_gpu_t share = share_of_batch(whole->gpu);
   o3_kernel_site_t site = *whole;
   o3_open_batch_t batch;
-  *each = (each_batch_t){0};
+  o3_status_t status = NULL;
+  bool taken;
   if (!o3_open_batch_begin(&batch, site.arena, site.num_ops, site.ops)) return NULL;
-  site.gpu = &share;
   site.batch = &batch;
   MlirValue result = site.arguments[site.num_arguments - 1];
   MlirType type = mlirValueGetType(result);
   each->unit = o3_open_batch_unit(&batch, result);
   each->rows = each->unit / o3_type_dim(type, o3_type_rank(type) - 1);
-  o3_status_t status = o3_fast_kernel_make(&site, &each->kernel, &each->units);
+  for (int i = 0; i < NUM_COUNTS && !status; ++i) status = add_variant(site, i, each);
   o3_open_batch_end(&batch);
-  return note_refused(status, label, " for each batch", &each->made);
+  status = note_refused(status, label, " for each batch", &taken);
+  if (!taken) deinit_each(each);
+  return status;
 }
 
-/* Warpgroups that are full are better than one kernel for all batches whose rows are told. */
+/* Warpgroups that are full are better than one kernel for all batches whose rows are told: with the rows of a
+ * batch, or with those of several where tiles reach from one into the next. */
 static bool fills_warpgroups(const each_batch_t *each) {
-  enum { ROWS = 64 };
-  return each->made && strcmp(each->kernel.family, "gemm") == 0 && each->rows >= ROWS;
+  enum { ROWS = 64, BATCHES = 8 };
+  for (int i = 0; i < each->count; ++i) {
+    const o3_gpu_kernel_t *kernel = &each->variants[i].kernel;
+    int batches = kernel->rows.tile > 1 ? BATCHES : 1;
+    if (strcmp(kernel->family, "gemm") != 0 || each->rows * batches < ROWS) return false;
+  }
+  return each->count > 0;
+}
+
+typedef struct chosen {
+  const o3_inlined_t *at;
+  const each_batch_t *each;
+  int first; /* of the variants that are left */
+  MlirValue batches;
+  const char *label;
+} chosen_t;
+
+static o3_status_t launch_variants(o3_builder_t *b, const chosen_t *it);
+
+static o3_status_t launch_first(o3_builder_t *b, void *context, MlirValue *yields) {
+  const chosen_t *it = context;
+  (void)yields;
+  return launch_family(b, it->at, &it->each->variants[it->first].kernel, it->batches, it->label);
+}
+
+static o3_status_t launch_rest(o3_builder_t *b, void *context, MlirValue *yields) {
+  chosen_t rest = *(const chosen_t *)context;
+  (void)yields;
+  ++rest.first;
+  return launch_variants(b, &rest);
+}
+
+/* The first of the variants that is for as many batches as there are. */
+static o3_status_t launch_variants(o3_builder_t *b, const chosen_t *it) {
+  chosen_t context = *it;
+  if (it->first + 1 == it->each->count) return launch_first(b, &context, NULL);
+  MlirValue most = o3_build_index(b, it->each->variants[it->first].most);
+  o3_if_t branch = {.condition = o3_build_cmpi(b, O3_CMPI_ULE, it->batches, most),
+                    .then_body = launch_first,
+                    .else_body = launch_rest,
+                    .context = &context};
+  return o3_build_if(b, &branch, NULL);
 }
 
 static o3_status_t add_each(const o3_inlined_t *at, const each_batch_t *each, const char *label) {
-  return add_kernel(at, &each->kernel, &each->units, each->unit, label);
+  o3_builder_t b = o3_builder_before(at->call);
+  MlirValue result = mlirOperationGetOperand(at->call, mlirOperationGetNumOperands(at->call) - 1);
+  for (int i = 0; i < each->count; ++i) {
+    const variant_t *variant = &each->variants[i];
+    O3_TRY(add_code(at->module, &variant->kernel, variant->kernel.rows.tile ? NULL : &variant->units));
+    note_architecture(at->module, &variant->kernel);
+  }
+  return launch_variants(&b, &(chosen_t){at, each, 0, count_rows(&b, result, each->unit), label});
+}
+
+/* ---- Kernels of all ---- */
+
+static o3_status_t add_whole(const o3_inlined_t *at, const o3_gpu_kernel_t *kernel, const char *label) {
+  o3_builder_t b = o3_builder_before(at->call);
+  O3_TRY(add_code(at->module, kernel, NULL));
+  note_architecture(at->module, kernel);
+  return launch_family(&b, at, kernel, (MlirValue){0}, label);
 }
 
 static o3_status_t try_whole(const o3_inlined_t *at, const o3_kernel_site_t *site, const char *label,
                              bool *taken) {
   o3_gpu_kernel_t kernel = {0};
   o3_status_t status = note_refused(o3_fast_kernel_make(site, &kernel, NULL), label, "", taken);
-  if (*taken) status = add_kernel(at, &kernel, NULL, 0, label);
+  if (*taken) status = add_whole(at, &kernel, label);
   o3_gpu_kernel_deinit(&kernel);
   return status;
 }
@@ -337,7 +426,7 @@ static o3_status_t choose_kernel(const o3_inlined_t *at, const o3_kernel_site_t 
   if (!fills_warpgroups(each)) O3_TRY(try_whole(at, site, label, taken));
   if (*taken) return NULL;
   if (!warpgroups) O3_TRY(make_each(site, label, each));
-  *taken = each->made;
+  *taken = each->count > 0;
   return *taken ? add_each(at, each, label) : NULL;
 }
 
@@ -349,7 +438,7 @@ static o3_status_t try_families(o3_inlined_t *at, const char *label, bool *taken
   each_batch_t each = {0};
   *taken = false;
   o3_status_t status = choose_kernel(at, &site, label, &each, taken);
-  if (each.made) o3_gpu_kernel_deinit(&each.kernel);
+  deinit_each(&each);
   if (!status && *taken) destroy_copies(at);
   return status;
 }

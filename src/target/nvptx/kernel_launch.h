@@ -42,7 +42,8 @@ typedef struct o3_gpu_tensor_map {
   int64_t strides[O3_GPU_MAP_RANK]; /* bytes, multiples of 16; [0] is not used */
   int32_t box[O3_GPU_MAP_RANK];     /* elements */
   int swizzle;                      /* bytes: 0, 32, 64 or 128 */
-  bool batches;                     /* the last size is told by the launch: open_batch_launch.h */
+  int told; /* the size of this dimension is that of a batch, of which the launch tells
+               the number (open_batch_launch.h); 0: none is */
   bool windows;
   int32_t lows[2], highs[2], steps[2]; /* of windows, along x and y */
 } o3_gpu_tensor_map_t;

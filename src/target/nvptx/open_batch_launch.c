@@ -25,7 +25,7 @@ static const char *add_batches(o3_gpu_tensor_map_t *map, int64_t bytes) {
   if (map->sizes[last] != 1) return "a tensor map has no dimension left for batches known only at run time";
   if (bytes % MAP_ALIGNMENT) return "a batch starts at an address that TMA does not take";
   map->strides[last] = bytes;
-  map->batches = true;
+  map->told = last;
   return NULL;
 }
 
@@ -52,7 +52,7 @@ o3_status_t o3_batch_launch_prepare(const o3_kernel_site_t *site, const o3_open_
       break;
     }
     units->bytes[i] = bytes_of(batch, site->arguments[argument->buffer]);
-    if (units->bytes[i] && argument->kind == O3_GPU_ARG_TENSOR_MAP)
+    if (units->bytes[i] && argument->kind == O3_GPU_ARG_TENSOR_MAP && !argument->map.told)
       *why_not = add_batches(&argument->map, units->bytes[i]);
   }
   return *why_not || kernel->rows.tile ? NULL : rename_kernel(kernel, units);

@@ -10,6 +10,10 @@ int o3_gemm_told(o3_kernel_text_t *t, const o3_gemm_t *g) {
   return o3_kt_value(t, "llvm.bitcast %%arg%d : i32 to i32", 3 + g->num_extras);
 }
 
+int o3_gemm_told_tiles(o3_kernel_text_t *t, int told, int rows) {
+  return o3_kt_op_const(t, "divui", o3_kt_op_const(t, "addi", told, rows - 1), rows);
+}
+
 int64_t o3_gemm_tiles(const o3_gemm_t *g, const o3_gemm_tiling_t *tiling) {
   return (g->rows_at_run_time ? 1 : ceil_div(g->m, tiling->rows)) * ceil_div(g->n, tiling->columns) *
          g->batch[0] * g->batch[1];
@@ -32,7 +36,7 @@ static o3_gemm_place_t place_in_batch(o3_kernel_text_t *t, const o3_gemm_t *g, c
 static o3_gemm_place_t place_of_rows(o3_kernel_text_t *t, const o3_gemm_t *g, const o3_gemm_tiling_t *tiling,
                                      int tile) {
   int rows = o3_gemm_told(t, g), zero = o3_kt_i32(t, 0);
-  int tiles = o3_kt_op_const(t, "divui", o3_kt_op_const(t, "addi", rows, tiling->rows - 1), tiling->rows);
+  int tiles = o3_gemm_told_tiles(t, rows, tiling->rows);
   o3_gemm_place_t place = place_in_batch(t, g, tiling, tiles, tile);
   place.batch[0] = place.batch[1] = zero;
   place.rows = rows;

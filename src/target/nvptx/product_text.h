@@ -21,6 +21,9 @@ typedef struct o3_gemm_tiling {
  */
 int o3_gemm_told(o3_kernel_text_t *t, const o3_gemm_t *gemm);
 
+/* Tiles of |rows| that |told| (value) rows have: a value. */
+int o3_gemm_told_tiles(o3_kernel_text_t *t, int told, int rows);
+
 /* Tiles of the whole result, batches included; of |tiling->rows| rows when these are known at run time. */
 int64_t o3_gemm_tiles(const o3_gemm_t *gemm, const o3_gemm_tiling_t *tiling);
 

@@ -267,10 +267,14 @@ def tables(options, rows, builds, layers, rooflines, peers):
     return "\n\n".join(text)
 
 
+def page_option(options):
+    return "" if options.page == PAGE else f" --page {os.path.relpath(options.page, bench_networks.ROOT)}"
+
+
 def avx2_lines(options, rows, peers, machine):
     levels = [f"O{level}" for level in options.levels]
     table = run_table(rows, [*peers, *levels], [(f"O{max(options.levels)}", peer) for peer in peers])
-    command = " ".join(["bench/compare_cpu.py", "--target", AVX2, "--write", *(options.names or [])])
+    command = " ".join([f"bench/compare_cpu.py --target {AVX2} --write{page_option(options)}", *(options.names or [])])
     return [f"Written by `{command}`: {', '.join(levels)} for x86-64-v3, and peers that take the machine for one without AVX-512 "
             "(bench/bench_avx2.py). Milliseconds of a run.", "", machine, "", *table.splitlines()]
 
@@ -299,10 +303,12 @@ def bars(builds):
     return found
 
 
-def write_page(machine, command, text):
-    kept = "\n".join(bench_tables.section(PAGE, AVX2_HEADING))
-    with open(PAGE, "w", encoding="utf-8") as file:
-        file.write(f"# Benchmarks\n\nWritten by `{command}`. Medians and, in brackets, quartiles; all contenders take turns "
+def write_page(page, machine, command, text):
+    """A page whose first line, and whose AVX2 section, stay; a new one has none."""
+    old = open(page, encoding="utf-8").read() if os.path.exists(page) else "# Benchmarks\n"
+    kept = "\n".join(bench_tables.section(page, AVX2_HEADING)) if AVX2_HEADING in old else ""
+    with open(page, "w", encoding="utf-8") as file:
+        file.write(f"{old.splitlines()[0]}\n\nWritten by `{command}`. Medians and, in brackets, quartiles; all contenders take turns "
                    "in one process, on one file with fixed shapes. A ratio below 1 means that O3 is faster.\n\n"
                    f"{machine}\n\n{text}\n" + (f"\n{kept}\n" if kept else ""))
 
@@ -316,7 +322,8 @@ def parse():
     parser.add_argument("--seconds", type=float, help="for each network and number of threads (default: 6)")
     parser.add_argument("--quick", action="store_true", help="O3 alone, half a second each, no symbolic builds")
     parser.add_argument("--no-layers", dest="layers", action="store_false", help="no table of layers")
-    parser.add_argument("--write", action="store_true", help="write docs/benchmarks.md; for AVX2 its section's measured rows")
+    parser.add_argument("--write", action="store_true", help="write the page; for AVX2 its section's measured rows")
+    parser.add_argument("--page", metavar="FILE", default=PAGE, help="of another processor (default: docs/benchmarks.md)")
     options = parser.parse_args()
     options.levels = options.levels or ([3] if options.quick or options.target == AVX2 else [1, 2, 3])
     options.seconds = options.seconds if options.seconds is not None else 0.5 if options.quick else 6
@@ -355,9 +362,9 @@ def main():
         missed += not met
         print(f"{'PASS' if met else 'FAIL'} resnet50, {what}: {value:.1f} {unit}, at most {bar:.0f} wanted")
     if options.write and avx2:
-        bench_tables.write(PAGE, AVX2_HEADING, avx2, keys=3)
+        bench_tables.write(options.page, AVX2_HEADING, avx2, keys=3)
     elif options.write:
-        write_page(machine, "bench/compare_cpu.py --write", text)
+        write_page(options.page, machine, f"bench/compare_cpu.py --write{page_option(options)}", text)
     return 1 if missed else 0
 
 

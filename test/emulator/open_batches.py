@@ -1,23 +1,46 @@
-"""A small network whose batch is known only at run time: windows, pools, a depthwise convolution, attention and rows.
+"""Small networks whose batch is known only at run time.
 
-    save(path, rng)                  the model; x: [N, 3, 15, 13]
-    error_of(path, library, seed)    the largest error's norm over runs of one session with batches that are drawn;
-                                     then a run without images
+    save(path, rng)                   windows, pools, a depthwise convolution, attention and rows; x: [N, 3, 15, 13]
+    save_products(path, rng)          products of long k, whose steps the blocks of a cluster share; x: [N, 40, 1536]
+    draw_batches(rng)                 how many images the runs of the first have: two numbers, one of them twice
+    error_of(path, library, batches, seed)
+                                      the largest error's norm over runs of one session with as many images;
+                                      then a run without any
 """
 
 import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
 
 HEADS, WIDTH, CHANNELS = 2, 16, 32
 SIZES = (3, 15, 13)
 BATCHES = (2, 3, 5, 7, 17)
+ROWS, LONG = 40, 1536  # of a batch, and k
+PRODUCT_BATCHES = (1, 4, 5, 16, 17, 33, 1)  # both sides of what a kernel of its own is for
+PRODUCT_MULTIPROCESSORS = 132  # 8 and 4 blocks then share the sums of a tile
 LEVEL = 2
 TOLERANCES = {"fp32": 1e-5, "fp16": 1e-2}  # of the error's norm
 
 
-def save(path, rng):
-    import onnx
-    from onnx import TensorProto, helper, numpy_helper
+def write(path, nodes, constants, sizes, result, result_sizes):
+    graph = helper.make_graph(nodes, "batches", [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", *sizes])],
+                              [helper.make_tensor_value_info(result, TensorProto.FLOAT, ["N", *result_sizes])],
+                              [numpy_helper.from_array(value, key) for key, value in constants.items()])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
 
+
+def save_products(path, rng):
+    """Products of 1536, 64 and 1536 of k in a row, with tiles that reach from one batch into the next: an epilogue with a
+    bias and Relu, then one with a residual."""
+    constants = {name: (rng.standard_normal(shape) / shape[0]**0.5).astype(np.float32)
+                 for name, shape in (("U", (LONG, 64)), ("b", (64,)), ("V", (64, LONG)), ("W", (LONG, 64)))}
+    nodes = [helper.make_node(op, sources, [f"v{i}"], name=f"{op}_{i}") for i, (op, sources) in enumerate([
+        ("MatMul", ["x", "U"]), ("Add", ["v0", "b"]), ("Relu", ["v1"]), ("MatMul", ["v2", "V"]),
+        ("MatMul", ["v3", "W"]), ("Add", ["v4", "v2"])])]
+    write(path, nodes, constants, (ROWS, LONG), "v5", (ROWS, 64))
+
+
+def save(path, rng):
     nodes, constants = [], {"scale": np.array(WIDTH**-0.5, np.float32)}
 
     def constant(*shape, values=None):
@@ -45,24 +68,26 @@ def save(path, rng):
     y = add("Transpose", [add("MatMul", [weights, v])], perm=[0, 2, 1, 3])
     x = add("Add", [add("Reshape", [y, constant(values=[0, -1, CHANNELS])]), x])
     x = add("Softmax", [add("MatMul", [x, constant(CHANNELS, 24)])], axis=-1)
-    graph = helper.make_graph(nodes, "batches", [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", *SIZES])],
-                              [helper.make_tensor_value_info(x, TensorProto.FLOAT, ["N", None, 24])],
-                              [numpy_helper.from_array(value, key) for key, value in constants.items()])
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    write(path, nodes, constants, SIZES, x, (None, 24))
 
 
-def error_of(path, library, seed):
+def draw_batches(rng):
+    batch = int(rng.choice(BATCHES))
+    return batch, batch, 1
+
+
+def error_of(path, library, batches, seed):
     import o3_model
     import onnxruntime
 
     rng = np.random.default_rng(seed)
     reference = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    sizes = reference.get_inputs()[0].shape[1:]
     session, errors = o3_model.Model(library).session(), []
-    batch = int(rng.choice(BATCHES))
-    for size in (batch, batch, 1):
-        x = rng.standard_normal((size, *SIZES)).astype(np.float32)
+    for size in batches:
+        x = rng.standard_normal((size, *sizes)).astype(np.float32)
         expected = reference.run(None, {"x": x})[0].astype(np.float64)
         errors.append(float(np.linalg.norm(session.run([x])[0] - expected) / np.linalg.norm(expected)))
-    empty = session.run([np.zeros((0, *SIZES), np.float32)])[0]
+    empty = session.run([np.zeros((0, *sizes), np.float32)])[0]
     assert empty.shape == (0, *expected.shape[1:]), f"no images give {empty.shape}"
     return float(np.max(errors))  # a NaN stays

@@ -7,7 +7,8 @@
     run_emulator.py --target ampere       for one card; without it each model gets any of them, and all else runs for each
 
 A point is one of the numeric suite's (test/numeric): its references, its tolerances; many of them are one model. The
-card has 1 to 4 multiprocessors, so that small sizes take the kernels of large ones. Each model runs three times in one
+card has 1 to 4 multiprocessors, so that small sizes take the kernels of large ones; it has as many as a large one for
+products whose tiles are then few (open_batches.py). Each model runs three times in one
 session: as written, recorded, replayed. O3_SEED sets the data, the cards, and the order of blocks, warps and
 threads. Models without code for the card are skipped, and those whose kernels have an instruction that the emulator
 does not know, and what no time was left for; why is told. The last line is "emulator: P passed, F failed, S skipped",
@@ -168,17 +169,19 @@ def run_attention(index, card, seed, scratch):
     return outcome
 
 
-def run_batches(precision, card, seed, scratch):
-    """open_batches.py: three runs."""
+def run_batches(precision, card, products, seed, scratch):
+    """open_batches.py, its |products| or the other network."""
     outcome, folder = Outcome(), tempfile.mkdtemp(dir=scratch)
-    path, sm = emulated.hardware(card, 1 + seed % 4, folder)
+    path, sm = emulated.hardware(card, open_batches.PRODUCT_MULTIPROCESSORS if products else 1 + seed % 4, folder)
     model, library = os.path.join(folder, "batches.onnx"), os.path.join(folder, "batches.so")
-    options = ("--target", card, "--hardware", path, "--precision", precision)
-    open_batches.save(model, np.random.default_rng(seed))
+    options, rng = ("--target", card, "--hardware", path, "--precision", precision), np.random.default_rng(seed)
+    (open_batches.save_products if products else open_batches.save)(model, rng)
+    batches = open_batches.PRODUCT_BATCHES if products else open_batches.draw_batches(rng)
     o3_model.compile_model(model, library, open_batches.LEVEL, options)
     translated = emulated.translate(model, library, open_batches.LEVEL, options)
-    run = (library, sm, seed, lambda: open_batches.error_of(model, library, seed))
-    run_translated(outcome, f"{card} open batches {precision}", translated, run, open_batches.TOLERANCES[precision])
+    run = (library, sm, seed, lambda: open_batches.error_of(model, library, batches, seed))
+    name = f"{card} open batches{' of long products' if products else ''} {precision}"
+    run_translated(outcome, name, translated, run, open_batches.TOLERANCES[precision])
     shutil.rmtree(folder)
     return outcome
 
@@ -314,7 +317,8 @@ def main():
         jobs += [(run_fault, (name, seed, scratch)) for name in faulty_hopper.FAULTS if with_hopper]
         jobs += [] if options.labels else [(run_attention, (index, card, seed, scratch)) for card in cards
                                            for index in (attentions_for(card) if options.all else draw.sample(attentions_for(card), ATTENTIONS))]
-        jobs += [] if options.labels else [(run_batches, (precision, card, seed, scratch)) for card in cards for precision in ("fp16", "fp32")]
+        jobs += [] if options.labels else [(run_batches, (precision, card, False, seed, scratch)) for card in cards for precision in ("fp16", "fp32")]
+        jobs += [(run_batches, ("fp16", "hopper", True, seed, scratch))] if with_hopper else []
         jobs += [] if options.labels else [(run_kernel, (number, card, seed, scratch)) for card in cards for number in range(KERNELS[card])]
         jobs += [(run_model, (index, draw.choice(cards), draw.randint(1, 4), seed, scratch)) for index in range(len(gpu_cases.JOBS))]
         end = start + (options.seconds or (float("inf") if whole else 120))

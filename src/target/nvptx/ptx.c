@@ -14,13 +14,15 @@ static void set_linkage(const o3_llvm_code_t *code) {
   }
 }
 
+/* .sync is in the name of what waits for other threads of the warp, .aligned in that of what all of them must
+ * run together: vote.sync has the first alone, barrier.cluster.arrive.aligned the second. */
 static bool runs_together(LLVMValueRef instruction) {
   if (!LLVMIsACallInst(instruction)) return false;
   LLVMValueRef called = LLVMGetCalledValue(instruction);
   if (!LLVMIsAInlineAsm(called)) return false;
   size_t length;
   const char *text = LLVMGetInlineAsmAsmString(called, &length);
-  return strstr(text, ".sync") != NULL;
+  return strstr(text, ".sync") || strstr(text, ".aligned");
 }
 
 /* Assembly of a warp, or of more, is for all of its threads at once: no branch may be put around it that some

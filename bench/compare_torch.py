@@ -86,17 +86,17 @@ def products(folder, lines):
 
 
 def long_products(folder, lines):
-    """As the family chooses, where blocks may share a tile's k through memory (stream-K), beside clusters that share it."""
-    head(lines, "product", "ours, us", "in clusters", "cuBLAS, us", "ratio")
-    for case, clustered in kernel_cases.long_products():
-        m, n, k = case.sizes[:3]
-        tensors = make_arguments(case, 1)
-        kernels = [bound(folder, one.name, tensors) for one in (case, clustered)]
-        times = compare({"peer": lambda: torch.matmul(tensors[0], tensors[1], out=tensors[-1]), "ours": kernels[0].launch,
-                         "clusters": kernels[1].launch}, 20)
-        line(lines, f"{m} x {n} x {k}", *(f"{times[name]:.2f}" for name in ("ours", "clusters", "peer")),
+    """As the family chooses, beside a cluster's blocks and as many through memory (stream-K) that share a tile's k."""
+    head(lines, "product", "ours, us", "in clusters", "stream-K", "cuBLAS, us", "ratio")
+    for ways in kernel_cases.long_products():
+        m, n, k = ways["ours"].sizes[:3]
+        tensors = make_arguments(ways["ours"], 1)
+        kernels = {name: bound(folder, case.name, tensors) for name, case in ways.items()}
+        times = compare({"peer": lambda: torch.matmul(tensors[0], tensors[1], out=tensors[-1]),
+                         **{name: kernel.launch for name, kernel in kernels.items()}}, 20)
+        line(lines, f"{m} x {n} x {k}", *(f"{times[name]:.2f}" for name in ("ours", "clusters", "streams", "peer")),
              f"{times['peer'] / times['ours']:.2f}")
-        for kernel in kernels:
+        for kernel in kernels.values():
             kernel.close()
 
 

@@ -619,18 +619,24 @@ def timed():
     return cases
 
 
-# Products of few tiles and long k: rows, columns, k, and how many blocks of a cluster share the sums of a tile of 64 x 64.
-LONG_PRODUCTS = [(64, 64, 65536, 8), (128, 128, 65536, 8), (256, 256, 16384, 8), (64, 1024, 16384, 8), (512, 512, 4096, 2),
-                 (512, 512, 16384, 2), (1024, 256, 8192, 2)]
+# Products of few tiles and long k: rows, columns, k, and how many blocks have a tile of 64 x 64 where they are to fill the card.
+LONG_PRODUCTS = [(64, 64, 65536, 32), (128, 128, 65536, 32), (256, 256, 16384, 8), (64, 1024, 16384, 8), (512, 512, 4096, 2),
+                 (512, 512, 8192, 2), (512, 512, 16384, 2), (1024, 256, 8192, 2)]
+
+
+def long_product(m, n, k, blocks):
+    """As the family chooses; tiles of 64 x 64 whose k is shared by a cluster of at most 8 blocks; and by as many through memory."""
+    tile, streams = (1, 1, 64, 12), m // 64 * (n // 64) * blocks
+    return {"ours": gemm(m, n, k), "clusters": gemm(m, n, k, schedule=(*tile, min(blocks, 8), 8, 0, 0)),
+            "streams": gemm(m, n, k, schedule=(*tile, 1, 8, 0, 0, 0, streams))}
 
 
 def long_products():
-    """Of each as the family chooses, and in clusters."""
-    return [(gemm(m, n, k), gemm(m, n, k, schedule=(1, 1, 64, 12, split, 8, 0, 0))) for m, n, k, split in LONG_PRODUCTS]
+    return [long_product(*sizes) for sizes in LONG_PRODUCTS]
 
 
 def all_cases():
-    long = [case for pair in long_products() for case in pair]
+    long = [case for ways in long_products() for case in ways.values()]
     return list({case.name: case for case in checked() + timed() + long}.values())
 
 

@@ -4,9 +4,9 @@
  *
  *     ?x1x56x56x64 -> ?x1x56x56x256     is for each batch     1x1x56x56x64 -> 1x1x56x56x256
  *
- * With the types of one batch a kernel of known sizes can be made, which runs once for each batch, all of
- * them in one launch (open_batch_launch.h). Where dimensions are joined, a batch is as much of them: of
- * ?x64 that is ?x3136x64, 3136x64.
+ * With the types of one batch a kernel of known sizes can be made, which runs in one launch for all batches
+ * (open_batch_launch.h): its blocks once for each, or told how many rows or batches there are. Where
+ * dimensions are joined, a batch is as much of them: of ?x64 that is ?x3136x64, 3136x64.
  */
 #ifndef O3_TARGET_NVPTX_OPEN_BATCH_H
 #define O3_TARGET_NVPTX_OPEN_BATCH_H

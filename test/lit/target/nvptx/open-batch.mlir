@@ -1,8 +1,9 @@
 // RUN: o3c --model %s --target ampere -O2 --emit loops -o - | FileCheck %s --check-prefixes=CHECK,WARPS
 // RUN: o3c --model %s --target hopper --precision fp16 -O2 --emit loops -o - | FileCheck %s --check-prefixes=CHECK,TENSOR
-// A convolution whose number of images is known only at run time is the kernel of one image: the launch has its blocks for
-// each, and they begin where their image does in what differs from image to image, not in the weights. Blocks of warpgroups
-// are told how many there are and go on from one to the next; the tensor map gets the number.
+// A convolution whose number of images is known only at run time. On warps it is the kernel of one image: the launch has its
+// blocks for each, and they begin where their image does in what differs from image to image, not in the weights. On
+// warpgroups it is a product that is told how many rows there are, as many as positions of all images, and its tensor maps
+// have as many images and rows; its blocks go on from tile to tile.
 //
 // CHECK-LABEL: func.func @main
 // CHECK: arith.divui

@@ -17,7 +17,7 @@ SIZES = (3, 15, 13)
 BATCHES = (2, 3, 5, 7, 17)
 ROWS, LONG = 40, 1536  # of a batch, and k
 PRODUCT_BATCHES = (1, 4, 5, 16, 17, 33, 1)  # both sides of what a kernel of its own is for
-PRODUCT_MULTIPROCESSORS = 132  # 8 and 4 blocks then share the sums of a tile
+PRODUCT_MULTIPROCESSORS = 132  # blocks of a cluster then share the sums of a tile, where tiles are few
 LEVEL = 2
 TOLERANCES = {"fp32": 1e-5, "fp16": 1e-2}  # of the error's norm
 

@@ -5,6 +5,7 @@
  * the input and each step's state, to 8 bits as DynamicQuantizeLinear does. */
 #include <strings.h>
 
+#include "normalize/nz_attention.h"
 #include "normalize/nz_region.h"
 #include "normalize/onnx_quantize.h"
 
@@ -291,12 +292,22 @@ static weights_t read_weights(o3_nz_t *nz, const rnn_t *rnn, int input, int inde
   return (weights_t){.matrix = values, .scale = of_direction(nz, rnn, 6 + 2 * input, 0, index)};
 }
 
+/* The input, with zeros for the steps after the longest sequence: ONNX Runtime drops them before it measures
+ * the range of what it quantises. The padding of shorter sequences counts. */
+static MlirValue measured_input(o3_nz_t *nz, const rnn_t *rnn) {
+  if (!rnn->kind->is_quantized || mlirValueIsNull(rnn->lengths)) return rnn->x;
+  MlirValue longest = o3_nz_reduce(nz, rnn->lengths, "max", 1, (int64_t[]){0}, false);
+  MlirValue times = o3_nz_positions(nz, 3, 0, rnn->steps);
+  MlirValue within = o3_nz_binary(nz, "o3.less", times, o3_nz_cast(nz, longest, o3_nz_i64(nz)));
+  return o3_nz_select(nz, within, rnn->x, o3_nz_like(nz, rnn->x, 0));
+}
+
 static MlirValue input_products(o3_nz_t *nz, const rnn_t *rnn, const weights_t *weights) {
   MlirAffineExpr width = o3_nz_dim(nz, rnn->x, 2);
   MlirAffineExpr columns = number(nz, rnn->kind->num_gates * rnn->hidden);
   o3_shape_t flat = {.rank = 2, .dims = {o3_expr_mul(rnn->steps, rnn->batch), width}};
   o3_shape_t full = {.rank = 3, .dims = {rnn->steps, rnn->batch, columns}};
-  return o3_nz_reshape(nz, product(nz, o3_nz_reshape(nz, rnn->x, &flat), weights), &full);
+  return o3_nz_reshape(nz, product(nz, o3_nz_reshape(nz, measured_input(nz, rnn), &flat), weights), &full);
 }
 
 /* Both biases of all gates; the recurrent one of GRU's last gate stays apart where the reset gate scales it.

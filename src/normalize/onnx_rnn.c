@@ -3,6 +3,7 @@
  * the order of gates (i o f c; z r h) are those of the ONNX operator pages. Half precision is computed in
  * f32. ONNX Runtime's DynamicQuantizeLSTM has weights of 8 bits, and rounds what they are multiplied with,
  * the input and each step's state, to 8 bits as DynamicQuantizeLinear does. */
+#include <stdlib.h>
 #include <strings.h>
 
 #include "normalize/nz_attention.h"
@@ -403,15 +404,50 @@ static o3_status_t check_ranks(o3_nz_t *nz, const o3_node_t *node) {
   return node->num_inputs < 3 ? o3_nz_invalid(nz, "%d inputs, at least 3 expected", node->num_inputs) : NULL;
 }
 
-/* Scales and zero points of quantised weights: one for a direction, or one for each of its columns. */
-static o3_status_t check_scales(o3_nz_t *nz, const o3_node_t *node) {
-  for (int i = 8; i < 12; ++i) {
-    bool given = o3_node_has_input(node, i), is_scale = i % 2 == 0;
-    if (!given && is_scale) return o3_nz_invalid(nz, "input %d is missing", i);
-    int rank = given ? o3_nz_rank(nz, node->inputs[i]) : 1;
-    if (rank != 1 && rank != 2) return o3_nz_invalid(nz, "input %d has rank %d, 1 or 2 expected", i, rank);
+static o3_status_t check_type(o3_nz_t *nz, const o3_node_t *node, int input, MlirType expected) {
+  MlirType found = o3_nz_element(nz, node->inputs[input]);
+  if (mlirTypeEqual(found, expected)) return NULL;
+  char *came = o3_type_text(found), *wanted = o3_type_text(expected);
+  o3_status_t status = came && wanted
+                           ? o3_nz_invalid(nz, "input %d is of %s, %s expected", input, came, wanted)
+                           : o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");
+  free(came);
+  free(wanted);
+  return status;
+}
+
+/* The types of what is quantised: numbers f32, weights 8 bits, zero points like their weights. */
+static o3_status_t check_types(o3_nz_t *nz, const o3_node_t *node) {
+  O3_TRY(check_type(nz, node, 0, o3_nz_f32(nz)));
+  for (int i = 1; i < 3; ++i) {
+    MlirType weights = o3_nz_element(nz, node->inputs[i]);
+    bool is_bytes = o3_type_is_integer(weights) && !o3_type_is_bool(weights) && o3_type_bits(weights) == 8;
+    if (!is_bytes) return o3_nz_invalid(nz, "input %d is not of 8-bit integers", i);
+    O3_TRY(check_type(nz, node, 6 + 2 * i, o3_nz_f32(nz)));
+    O3_TRY(check_type(nz, node, 7 + 2 * i, weights));
   }
   return NULL;
+}
+
+/* Scales and zero points of quantised weights: one for a direction, or one for each of its columns. */
+static o3_status_t check_scale(o3_nz_t *nz, const rnn_t *rnn, int input) {
+  const int64_t expected[2] = {rnn->num_directions, rnn->kind->num_gates * rnn->hidden};
+  if (!o3_node_has_input(rnn->node, input)) return o3_nz_invalid(nz, "input %d is missing", input);
+  MlirValue scale = rnn->node->inputs[input];
+  int rank = o3_nz_rank(nz, scale);
+  if (rank != 1 && rank != 2) return o3_nz_invalid(nz, "input %d has rank %d, 1 or 2 expected", input, rank);
+  for (int i = 0; i < rank; ++i) {
+    int64_t found = o3_nz_static_dim(nz, scale, i, "the number of scales");
+    if (found != expected[i])
+      return o3_nz_invalid(nz, "dimension %d of input %d is %lld, %lld expected", i, input, (long long)found,
+                           (long long)expected[i]);
+  }
+  return NULL;
+}
+
+static o3_status_t check_quantized(o3_nz_t *nz, const rnn_t *rnn) {
+  for (int i = 8; i < 12; ++i) O3_TRY(check_scale(nz, rnn, i));
+  return check_types(nz, rnn->node);
 }
 
 /* W is (directions, gates * hidden, input), quantised (directions, input, gates * hidden): other sizes are
@@ -441,7 +477,6 @@ static o3_status_t check_sizes(o3_nz_t *nz, const rnn_t *rnn) {
 static o3_status_t read_node(o3_nz_t *nz, const o3_node_t *node, rnn_t *rnn) {
   rnn->node = node;
   O3_TRY(check_ranks(nz, node));
-  if (rnn->kind->is_quantized) O3_TRY(check_scales(nz, node));
   O3_TRY(read_direction_attr(nz, rnn));
   rnn->element = o3_nz_element(nz, node->inputs[0]);
   rnn->hidden = o3_nz_static_dim(nz, node->inputs[2], rnn->kind->is_quantized ? 1 : 2, "the hidden size");
@@ -452,6 +487,7 @@ static o3_status_t read_node(o3_nz_t *nz, const o3_node_t *node, rnn_t *rnn) {
   rnn->batch_first = o3_node_int(node, "layout", 0) != 0;
   rnn->lengths = o3_node_input(node, 4);
   O3_TRY(check_sizes(nz, rnn));
+  if (rnn->kind->is_quantized) O3_TRY(check_quantized(nz, rnn));
   O3_TRY(read_activations(nz, rnn));
   rnn->x = widened(nz, node->inputs[0]);
   if (rnn->batch_first) rnn->x = o3_nz_transpose(nz, rnn->x, (int64_t[]){1, 0, 2});

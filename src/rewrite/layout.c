@@ -20,6 +20,7 @@
 
 #include "rewrite/passes.h"
 #include "rewrite/rewrite_ir.h"
+#include "target/target.h"
 
 static const struct {
   const char *op;
@@ -45,8 +46,6 @@ static o3_status_t replace(o3_layout_t *self, MlirOperation op) {
   return self->status;
 }
 
-enum { FEW_ROWS = 5 };
-
 static bool has_few_rows(MlirValue value) {
   MlirType type = mlirValueGetType(value);
   int64_t rows = 1;
@@ -54,7 +53,7 @@ static bool has_few_rows(MlirValue value) {
     if (mlirShapedTypeIsDynamicDim(type, i)) return false;
     rows *= mlirShapedTypeGetDimSize(type, i);
   }
-  return rows <= FEW_ROWS;
+  return rows <= O3_TARGET_THIN_ROWS;
 }
 
 static o3_status_t visit_inner(MlirOperation op, void *context) {

@@ -23,6 +23,10 @@ typedef struct o3_artifact {
   size_t size;
 } o3_artifact_t;
 
+/* Most rows of a product that the CPU's kernel for few vectors takes, which reads the matrix as it lies: such
+ * a matrix is not packed. */
+enum { O3_TARGET_THIN_ROWS = 5 };
+
 /* Most kinds of code that one library can hold. */
 #define O3_TARGET_MAX_CODES 2
 

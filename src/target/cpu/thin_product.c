@@ -3,8 +3,9 @@
 #include "target/cpu/thin_product.h"
 
 #include "target/cpu/cpu_ir.h"
+#include "target/target.h"
 
-enum { MOST_FEW = 5, LEAST_MANY = 8, LEAST_DEPTH = 16 };
+enum { LEAST_MANY = 8, LEAST_DEPTH = 16 };
 
 static int64_t size_of(const o3_gemm_product_t *p, const o3_gemm_dims_t *dims) {
   return dims->count ? p->nest->sizes[dims->at[0]] : 1;
@@ -42,7 +43,7 @@ static int largest(const o3_gemm_product_t *p, const o3_gemm_dims_t *dims) {
 static bool match(o3_nest_t *nest, int vectors, o3_gemm_product_t *p) {
   if (!o3_gemm_sort(nest, vectors, p) || p->depth.count != 1 || !p->columns.count) return false;
   int64_t few = o3_gemm_count(p, &p->rows, -1), depth = nest->sizes[p->depth.at[0]];
-  if (few < 1 || few > MOST_FEW || (depth >= 0 && depth < LEAST_DEPTH)) return false;
+  if (few < 1 || few > O3_TARGET_THIN_ROWS || (depth >= 0 && depth < LEAST_DEPTH)) return false;
   if (p->rows.count) keep(p, &p->rows, largest(p, &p->rows));
   if (size_of(p, &p->rows) != few) return false;
   keep(p, &p->columns, largest(p, &p->columns));

@@ -188,8 +188,6 @@ static const math_row_t *find_math(MlirOperation op) {
 
 enum { MAX_OPERANDS = 4 };
 
-static bool is_arith(MlirOperation op) { return strncmp(o3_op_name(op).data, "arith.", 6) == 0; }
-
 static bool is_scalar(MlirType type) { return o3_type_is_float(type) || mlirTypeIsAInteger(type); }
 
 /* f32 for special functions; no f64, which has none. */
@@ -233,7 +231,7 @@ static bool reads_bound(const o3_body_bound_t *bound, MlirOperation op) {
 
 static const char *refuse_op(const o3_nest_t *nest, MlirOperation op, bool half) {
   const math_row_t *math = find_math(op);
-  if (!math && !is_arith(op)) return "its body has an op that fast kernels do not have";
+  if (!math && !o3_op_is_of(op, "arith")) return "its body has an op that fast kernels do not have";
   if (mlirOperationGetNumRegions(op) || mlirOperationGetNumResults(op) != 1 ||
       mlirOperationGetNumOperands(op) > MAX_OPERANDS)
     return "its body has an op that fast kernels do not have";

@@ -169,7 +169,17 @@ static o3_status_t run_sets(run_t *run) {
   return flush_out(run);
 }
 
+/* --dim has nothing to do where no inputs are made, but its names are wrong all the same. */
+static o3_status_t check_dims(run_t *run) {
+  o3_run_slots_t inputs = {0};
+  O3_TRY(o3_run_slots_init("input", run->model.inputs, run->model.info.num_inputs, run->arena, &inputs));
+  o3_status_t status = o3_run_slots_check_dims(&inputs, &run->options.dims);
+  o3_run_slots_deinit(&inputs);
+  return status;
+}
+
 static o3_status_t describe(run_t *run) {
+  O3_TRY(check_dims(run));
   if (run->options.json) {
     o3_strbuf_puts(&run->out, "{\"model\": ");
     o3_run_json_model(&run->out, &run->model);

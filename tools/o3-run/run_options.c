@@ -127,6 +127,11 @@ static o3_status_t check_dims(o3_arena_t *arena, const o3_run_options_t *options
     if (!equals || equals == text || !equals[1] || equals[1 + strspn(equals + 1, "0123456789")])
       return o3_status_create(O3_STATUS_INVALID_ARGUMENT, "dimension '%s' is not of the form NAME=SIZE",
                               text);
+    const char *end;
+    int64_t size;
+    if (!scan_integer(equals + 1, '\0', &size, &end))
+      return o3_status_create(O3_STATUS_INVALID_ARGUMENT, "dimension '%s': the size is above %" PRId64, text,
+                              INT64_MAX);
     size_t length = (size_t)(equals - text);
     if (o3_str_map_get(names, text, length))
       return o3_status_create(O3_STATUS_INVALID_ARGUMENT, "dimension '%.*s' is given twice", (int)length,

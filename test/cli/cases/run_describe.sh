@@ -15,6 +15,10 @@ outputs:
   sum: int64 []
   yes: bool [N]"
 err_is ""
+run 1 "$O3_RUN" model.so --dim M=5
+err_is "o3-run: error: invalid argument: --dim 'M=5' is not NAME=SIZE for a symbolic dimension of the model's inputs"
+out_is ""
+run 0 "$O3_RUN" model.so --dim N=5
 run 0 "$O3_RUN" --json "$PWD/model.so"
 python3 - "$CASE_TMP/stdout" <<'P'
 import json, sys

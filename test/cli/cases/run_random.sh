@@ -20,5 +20,7 @@ run 1 "$O3_RUN" model.so --random --dim M=4
 err_is "o3-run: error: invalid argument: --dim 'M=4' is not NAME=SIZE for a symbolic dimension of the model's inputs"
 run 2 "$O3_RUN" model.so --dim N=-4
 err_has "dimension 'N=-4' is not of the form NAME=SIZE"
+run 2 "$O3_RUN" model.so --random --dim N=9223372036854775808
+err_has "dimension 'N=9223372036854775808': the size is above 9223372036854775807"
 run 1 "$O3_RUN" model.so --random --dim N=9000000000000000000
 err_has "o3-run: error: invalid argument: input 'x': the shape has more than 9223372036854775807 bytes"

@@ -186,23 +186,42 @@ def unique_names():
         seen[name] = path
 
 
+def code_of(path):
+    """The text without comments, whose line breaks stay."""
+    token = re.compile(r'"(?:\\.|[^"\\\n])*"|/\*.*?\*/|//[^\n]*', re.S)
+    return token.sub(lambda m: m[0] if m[0][0] == '"' else "\n" * m[0].count("\n"), "\n".join(lines_of(path)))
+
+
+def pasted_names(codes):
+    """(name, path): what the rows of tables become by macros that put 'o3..._' before an argument."""
+    prefixes = {}
+    for code in codes.values():
+        for name, body in re.findall(r"^ *#define (\w+)\([^)\n]*\)((?:.*\\\n)*.*)", code, re.M):
+            prefixes.setdefault(name, set()).update(re.findall(r"\b(o3\w+_)##", body))
+    macros = "|".join(name for name in prefixes if prefixes[name])
+    for path, code in codes.items():
+        for name, row in re.findall(rf"^ *({macros})\((.*?)\)\s*$", code, re.M | re.S):
+            yield from ((prefix + word, path) for word in re.findall(r"\w+", row) for prefix in prefixes[name])
+
+
+DECLARED = re.compile(r"^(?!static\b|typedef\b|return\b)[A-Za-z_][\w *]*[ *\n]\**(o3\w+)\(", re.M)
+
+
 def shared_functions():
     """A function that a header declares is one that other files use, or a macro of the header."""
-    users, pasted = {}, set()
-    for path in files(".c", ".h", ".def"):
-        text = "\n".join(lines_of(path))
-        pasted.update(re.findall(r"\b(o3\w+_)##", text))
-        for word in re.findall(r"\bo3\w+", text):
+    codes = {path: code_of(path) for path in files(".c", ".h", ".def")}
+    users = {}
+    for path, code in codes.items():
+        for word in re.findall(r"\bo3\w+", code):
             users.setdefault(word, []).append(path)
+    for name, path in pasted_names(codes):
+        users.setdefault(name, []).append(path)
     for path in files(".h", folders=("src", "runtime", "tools")):
-        for number, line in enumerate(lines_of(path), 1):
-            match = re.match(r"(?!static )[A-Za-z][\w *]*?[ *](o3\w+)\(", line)
-            if not match or match.group(1).startswith(tuple(pasted)):
-                continue
-            places = users[match.group(1)]
+        for match in DECLARED.finditer(codes[path]):
+            places = users[match[1]]
             if len(set(places)) <= 2 and places.count(path) == 1:
-                yield (f"{path}:{number}: '{match.group(1)}' is used by no other file than its own; it is static there, "
-                       "or goes")
+                yield (f"{path}:{codes[path].count(chr(10), 0, match.start(1)) + 1}: '{match[1]}' is used by no other "
+                       "file than its own; it is static there, or goes")
 
 
 def unfinished():

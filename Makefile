@@ -50,7 +50,7 @@ demo: ## set up, build, and compile and run a sparse network
 	@scripts/build.sh
 	@scripts/demo.sh
 
-lint: ## check the tree's rules: folders, lengths, headers, format
+lint: ## check the tree's rules: folders, lengths, headers, format, names, unused functions
 	@scripts/lint.py
 
 format: ## format all C code in place

@@ -35,7 +35,8 @@ static uint64_t magnitude_bits(MlirType element) {
   return o3_type_is_float(element) && !(format && format->single) ? all >> 1 : all;
 }
 
-bool o3_zero_mask_fill(MlirType element, const void *data, int64_t count, uint8_t *nonzero) {
+/* The mask in the data's own order. False for element types that are no numbers. */
+static bool fill_mask(MlirType element, const void *data, int64_t count, uint8_t *nonzero) {
   size_t bytes = (size_t)o3_type_bits(element) / 8;
   if (!bytes || bytes > sizeof(uint64_t)) return false;
   uint64_t magnitude = magnitude_bits(element);
@@ -105,7 +106,7 @@ o3_status_t o3_zero_mask_of_product(o3_arena_t *arena, o3_weights_t *weights, Ml
   uint8_t *plain = O3_ARENA_ARRAY(arena, uint8_t, (size_t)count + 1);
   uint8_t *nonzero = O3_ARENA_ARRAY(arena, uint8_t, (size_t)count + 1);
   O3_TRY_ALLOC(data && plain && nonzero);
-  if (!o3_zero_mask_fill(o3_type_element(type), data, count, plain)) return NULL;
+  if (!fill_mask(o3_type_element(type), data, count, plain)) return NULL;
   arrange(mask, &form, plain, nonzero);
   mask->nonzero = nonzero;
   return NULL;

@@ -27,10 +27,6 @@ typedef struct o3_zero_mask {
 o3_status_t o3_zero_mask_of_product(o3_arena_t *arena, o3_weights_t *weights, MlirOperation op,
                                     o3_zero_mask_t *mask) O3_MUST_USE;
 
-/* The mask of |count| bytes of element type |element| at |data|, in their own order. False for element types
- * that are no numbers. */
-bool o3_zero_mask_fill(MlirType element, const void *data, int64_t count, uint8_t *nonzero);
-
 enum {
 #define O3_SPARSITY_SHAPE(outputs, inputs) O3_SPARSITY_##outputs##x##inputs,
 #define O3_SPARSITY_GROUP(m)

@@ -22,7 +22,7 @@ typedef struct block {
 struct o3_arena {
   block_t *blocks; /* the newest first: allocations come from it */
   size_t used;     /* of the newest block */
-  size_t next_size, bytes;
+  size_t next_size;
 };
 
 o3_arena_t *o3_arena_create(void) {
@@ -59,7 +59,6 @@ static void *alloc_large(o3_arena_t *arena, size_t bytes) {
     arena->blocks = block;
     arena->used = bytes;
   }
-  arena->bytes += bytes;
   return block->data;
 }
 
@@ -84,7 +83,6 @@ static void *alloc_bytes(o3_arena_t *arena, size_t bytes) {
   }
   void *memory = arena->blocks->data + arena->used;
   arena->used += bytes;
-  arena->bytes += bytes;
   return memory;
 }
 
@@ -116,5 +114,3 @@ char *o3_arena_printf(o3_arena_t *arena, const char *format, ...) {
   va_end(args);
   return text;
 }
-
-size_t o3_arena_bytes(const o3_arena_t *arena) { return arena->bytes; }

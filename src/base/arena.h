@@ -24,9 +24,6 @@ char *o3_arena_strndup(o3_arena_t *arena, const char *text, size_t length);
 char *o3_arena_strdup(o3_arena_t *arena, const char *text);
 char *o3_arena_printf(o3_arena_t *arena, const char *format, ...) O3_PRINTF(2, 3);
 
-/* Bytes handed out so far. */
-size_t o3_arena_bytes(const o3_arena_t *arena);
-
 #define O3_ARENA_NEW(arena, type)          ((type *)o3_arena_alloc((arena), 1, sizeof(type)))
 #define O3_ARENA_ARRAY(arena, type, count) ((type *)o3_arena_alloc((arena), (count), sizeof(type)))
 

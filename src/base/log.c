@@ -16,12 +16,10 @@ static const char *_Atomic program = "o3";
 
 void o3_log_level_set(o3_log_level_t level) { atomic_store(&current_level, level); }
 
-o3_log_level_t o3_log_level(void) { return atomic_load(&current_level); }
-
 void o3_log_program_set(const char *name) { atomic_store(&program, name); }
 
 void o3_log(o3_log_level_t level, const char *format, ...) {
-  if (level > o3_log_level()) return;
+  if (level > atomic_load(&current_level)) return;
   va_list args;
   va_start(args, format);
   flockfile(stderr);

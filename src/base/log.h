@@ -17,7 +17,6 @@ typedef enum o3_log_level {
 
 /* Messages beyond |level| are dropped. The start is O3_LOG_WARNING. */
 void o3_log_level_set(o3_log_level_t level);
-o3_log_level_t o3_log_level(void);
 
 /* What stands before every message; |name| must live as long as the process (argv[0]'s base name, a
  * literal). The start is "o3". */

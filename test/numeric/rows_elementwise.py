@@ -27,6 +27,16 @@ def shift(direction):
     return np.left_shift if direction == "LEFT" else np.right_shift
 
 
+def rounded(x, bits):
+    """Normal numbers with that many bits behind the first one, to the nearest, the even one of two."""
+    parts, exponents = np.frexp(x.astype(np.float64))
+    return np.ldexp(np.round(np.ldexp(parts, bits + 1)), exponents - bits - 1)
+
+
+def log_softmax(x):
+    return x - x.max(-1, keepdims=True) - np.log(np.exp(x - x.max(-1, keepdims=True)).sum(-1, keepdims=True))
+
+
 # ---- One operand: at several ranks ----
 for op, data, ref in [
         ("Abs", "normal", np.abs), ("Neg", "normal", np.negative), ("Sqrt", "positive", np.sqrt),
@@ -145,6 +155,12 @@ R("Cast", [T("A,B", "wide")], ELEMENTWISE, FLOATS + SIGNED, cast("i32"), to=6)
 R("Cast", [T("A,B", "extremes")], [(5, 13)], INTS, cast("f32"), to=1)
 R("Cast", [T("A,B", "special")], [(3, 7)], FLOATS, cast("bool"), to=9)
 R("Cast", [T("A,B", "special")], [(3, 7)], ["f32", "f16", "bf16"], cast("f64"), to=11)
+# A number that becomes a half and a float again is rounded, in one kernel too: to 10 or 7 bits behind the point.
+for half, bits in [(10, 10), (16, 7)]:
+    R(f"h = Cast <to={half}> (x0) s = Cast <to=1> (h) y0 = Tanh (s)", ["A,B"], [(4, 16), (4, 17)], F32,
+      lambda x, bits=bits: np.tanh(rounded(x, bits)), _tol=4)
+    R(f"h = Cast <to={half}> (x0) s = Cast <to=1> (h) y0 = LogSoftmax <axis = -1> (s)", ["A,B"], [(4, 16), (4, 17)],
+      F32, lambda x, bits=bits: log_softmax(rounded(x, bits)), _tol=8)
 R("BitCast", ["A,B"], [(3, 7)], F32, lambda x: x.astype(np.float32).view(np.int32), to=6, _opset=26)
 # Division by zero gives zero, and the smallest number divided by -1 itself: no trap.
 R("Div", [T("2,B", "extremes"), C([[0], [-1]], "i32")], [(1,), (64,)], ["i32"],

@@ -68,15 +68,16 @@ static bool is_float_arith(MlirOperation op) {
   return known && mlirOperationHasInherentAttributeByName(op, O3_STR("fastmath"));
 }
 
-/* f64 is rounded to f32 for what is lost to be looked at (target/ref/convert_scalar.c), or as the model says.
+/* Conversions round where the model says so: with contract, a number that becomes a half and a float again
+ * would stay as it is. f64 is rounded to f32 for what is lost to be looked at (target/ref/convert_scalar.c).
  */
-static bool rounds_f64(MlirOperation op) {
-  return o3_op_is(op, "arith.truncf") && mlirTypeIsAF64(mlirValueGetType(mlirOperationGetOperand(op, 0)));
+static bool is_conversion(MlirOperation op) {
+  return o3_op_is(op, "arith.truncf") || o3_op_is(op, "arith.extf");
 }
 
 o3_status_t o3_loops_relax(MlirOperation op, void *context) {
   const o3_nest_t *nest = context;
-  if (!is_float_arith(op) || rounds_f64(op)) return NULL;
+  if (!is_float_arith(op) || is_conversion(op)) return NULL;
   bool reduction = false;
   for (int d = 0; d < nest->num_dims; ++d) reduction |= nest->reduction[d];
   bool is_extreme = o3_op_is(op, "arith.maximumf") || o3_op_is(op, "arith.minimumf");

@@ -3,12 +3,16 @@
  *     %w = "o3.constant"() {value = dense<[1.0, 1.0e-40]>}    =>    dense<[1.0, 0.0]>
  *     %y = "o3.conv_blocked"(%x, %w, %b)
  *
- * Training with decay leaves such weights where a channel is not used. What one adds to a sum is below 2^-126
- * of an input, and Intel's processors take about 50 ns more for each vector that holds one. Biases are
- * flushed, too: they are what sums start with.
+ * Training with decay leaves such weights where a channel is not used, and Intel's processors take about 50
+ * ns more for each vector that holds one. They go where the same constant holds a number of 2^-100 or more:
+ * beside that one they are below its rounding, for inputs of one magnitude. The measure is the largest number
+ * of all of the constant, not of one output's part: outputs of unused channels have nothing but denormals,
+ * and pass them to inputs whose weights are denormals too. Constants of small numbers alone stay as they are.
+ * Biases are flushed likewise, by their own largest number: they are what sums start with.
  *
- * Needs: folded constants. Guarantees: constants in f32 that are weights or biases of products hold zeros and
- * normal numbers. Whoever else reads such a constant reads the old one. */
+ * Runs twice: before dead channels and sparse formats are looked for, which then see zeros, and when all
+ * constants are folded. Needs: constants. Guarantees: constants in f32 that are weights or biases of products
+ * hold zeros and normal numbers, or none of 2^-100. Whoever else reads such a constant reads the old one. */
 #include <math.h>
 #include <string.h>
 
@@ -26,13 +30,17 @@ static bool is_product(MlirOperation op) {
 
 static bool is_denormal(float x) { return fpclassify(x) == FP_SUBNORMAL; }
 
-static bool has_denormals(const float *data, size_t count) {
-  for (size_t i = 0; i < count; ++i)
-    if (is_denormal(data[i])) return true;
-  return false;
+/* Whether there are any, and beside them a number that they are nothing to: 2^-126 is 2^-26 of it or less. */
+static bool has_negligible(const float *data, size_t count) {
+  bool has_denormals = false, has_normal = false;
+  for (size_t i = 0; i < count; ++i) {
+    has_denormals |= is_denormal(data[i]);
+    has_normal |= isfinite(data[i]) && fabsf(data[i]) >= 0x1p-100f;
+  }
+  return has_denormals && has_normal;
 }
 
-/* The constant |def| without them, right behind it; null when it has none. */
+/* The constant |def| without them, right behind it; null when they count, or it has none. */
 static o3_status_t build_flushed(o3_pass_env_t *env, MlirOperation def, MlirValue *made) {
   MlirAttribute old = o3_op_attr(def, "value"), attr;
   MlirType type = mlirValueGetType(mlirOperationGetResult(def, 0));
@@ -41,7 +49,7 @@ static o3_status_t build_flushed(o3_pass_env_t *env, MlirOperation def, MlirValu
   size_t count = bytes / sizeof(float);
   *made = (MlirValue){0};
   O3_TRY_ALLOC(from);
-  if (!has_denormals(from, count)) return NULL;
+  if (!has_negligible(from, count)) return NULL;
   float *to = o3_weights_alloc(env->weights, bytes);
   O3_TRY_ALLOC(to);
   for (size_t i = 0; i < count; ++i) to[i] = is_denormal(from[i]) ? copysignf(0, from[i]) : from[i];
@@ -52,7 +60,7 @@ static o3_status_t build_flushed(o3_pass_env_t *env, MlirOperation def, MlirValu
   return NULL;
 }
 
-/* Null when the operand is no constant in f32, or has no denormals. */
+/* Null when the operand is no constant in f32, or has no denormals that go. */
 static o3_status_t flush(o3_pass_env_t *env, o3_ptr_map_t *done, MlirValue operand, MlirValue *made) {
   MlirOperation def = o3_value_def(operand);
   *made = (MlirValue){0};

@@ -185,3 +185,13 @@ R("t = Conv <group=2> (x0, x1, x2) u = Relu(t) v = Conv <group=2, pads=[1,1,1,1]
   ["N,32,H,W", W("64,16,1,1"), W("64"), W("64,32,3,3")], BLOCKS, F32, _tol=64)
 R("t = Conv(x0, x1) u = Conv <group=2, pads=[1,1,1,1]> (t, x2) v = Mul(u, x3) y0 = Add(v, x4)",
   ["N,3,H,W", W("32,3,1,1"), W("64,16,3,3"), W("64,1,1"), W("1,64,1,1")], BLOCKS, F32, _tol=64)
+# Weights that are denormal numbers and nothing else stay, for a factor behind the product; so does such a bias, and the
+# result of a product of the whole constant on the left.
+TINY = C([[5e-39, -7e-39, 9e-39], [-6e-39, 8e-39, 1e-38]], "f32")
+R("t = MatMul(x0, x1) y0 = Mul(t, x2)", ["A,2", TINY, C(1e38, "f32")], [(1,), (4,), (33,)], F32,
+  lambda x, w, s: x.astype(np.float64) @ w.astype(np.float64) * s, _tol=512)
+R("t = MatMul(x1, x0) y0 = Mul(t, x2)", ["3,A", TINY, C(1e38, "f32")], [(1,), (4,), (33,)], F32,
+  lambda x, w, s: w.astype(np.float64) @ x.astype(np.float64) * s, _tol=512)
+R("t = Conv(x0, x1, x2) y0 = Mul(t, x3)", ["N,2,H,W", C([[[[0]], [[0]]]] * 3, "f32"), C([5e-39, -7e-39, 9e-39], "f32"),
+                                            C(1e38, "f32")], [(1, 5, 5), (2, 3, 17)], F32,
+  lambda x, w, b, s: np.broadcast_to(b[:, None, None].astype(np.float64) * s, (x.shape[0], 3, *x.shape[2:])), _tol=512)

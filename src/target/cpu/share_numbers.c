@@ -23,6 +23,7 @@ typedef struct function {
   o3_ptr_vec_t numbers; /* MlirOperation.ptr of its arith.constants that are factors and terms, in order */
   o3_ptr_vec_t calls;   /* MlirOperation.ptr */
   bool is_referred;     /* not only called */
+  bool is_caller;       /* of others among them: its calls are in their lists, and have to stay */
 } function_t;
 
 /* Functions of the same text. */
@@ -111,13 +112,24 @@ static o3_status_t list_functions(share_t *self, MlirModule module) {
   return NULL;
 }
 
+static function_t *find_function(const share_t *self, MlirStringRef name) {
+  return o3_str_map_get(self->by_name, name.data, name.length);
+}
+
+/* The function around |op|, or NULL when its numbers are not looked at. */
+static function_t *function_around(const share_t *self, MlirOperation op) {
+  while (!mlirOperationIsNull(op) && !o3_op_is(op, "func.func")) op = mlirOperationGetParentOperation(op);
+  return mlirOperationIsNull(op) ? NULL : find_function(self, o3_op_string(op, "sym_name"));
+}
+
 static o3_status_t collect_call(MlirOperation op, void *context) {
   const share_t *self = context;
   const char *attr = o3_op_is(op, "func.constant") ? "value" : o3_op_is(op, "func.call") ? "callee" : NULL;
   if (!attr) return NULL;
-  MlirStringRef name = mlirFlatSymbolRefAttrGetValue(o3_op_attr(op, attr));
-  function_t *function = o3_str_map_get(self->by_name, name.data, name.length);
+  function_t *function = find_function(self, mlirFlatSymbolRefAttrGetValue(o3_op_attr(op, attr)));
   if (!function) return NULL;
+  function_t *caller = function_around(self, op);
+  if (caller) caller->is_caller = true;
   function->is_referred |= o3_op_is(op, "func.constant");
   return no_memory(o3_ptr_vec_push(&function->calls, op.ptr));
 }
@@ -232,6 +244,20 @@ static void use_parameter(MlirOperation constant, MlirValue parameter) {
   mlirValueReplaceAllUsesOfWith(old, parameter);
 }
 
+/* Attributes of the parameters there were stay; |count| more have none. */
+static o3_status_t extend_attrs(share_t *self, MlirOperation function, int count) {
+  MlirAttribute old = o3_op_attr(function, "arg_attrs");
+  if (mlirAttributeIsNull(old)) return NULL;
+  intptr_t had = mlirArrayAttrGetNumElements(old);
+  MlirContext context = mlirOperationGetContext(function);
+  MlirAttribute *attrs = O3_ARENA_ARRAY(self->arena, MlirAttribute, (size_t)(had + count));
+  O3_TRY_ALLOC(attrs);
+  for (intptr_t i = 0; i < had; ++i) attrs[i] = mlirArrayAttrGetElement(old, i);
+  for (int i = 0; i < count; ++i) attrs[had + i] = mlirDictionaryAttrGet(context, 0, NULL);
+  o3_op_attr_set(function, "arg_attrs", mlirArrayAttrGet(context, had + count, attrs));
+  return NULL;
+}
+
 /* The first function of the family gets them. */
 static o3_status_t add_parameters(share_t *self, const family_t *family, const parameters_t *parameters) {
   const function_t *function = family->members.items[0];
@@ -249,14 +275,14 @@ static o3_status_t add_parameters(share_t *self, const family_t *family, const p
   for (intptr_t i = 0; i < num_inputs; ++i) inputs[i] = mlirValueGetType(mlirBlockGetArgument(body, i));
   o3_op_attr_set(function->op, "function_type",
                  o3_attr_type(mlirFunctionTypeGet(context, num_inputs, inputs, 0, NULL)));
-  return NULL;
+  return extend_attrs(self, function->op, parameters->count);
 }
 
 static bool can_change(const family_t *family) {
   for (size_t i = 0; i < family->members.count; ++i) {
     const function_t *function = family->members.items[i];
     MlirType type = mlirTypeAttrGetValue(o3_op_attr(function->op, "function_type"));
-    if (function->is_referred || mlirFunctionTypeGetNumResults(type)) return false;
+    if (function->is_referred || function->is_caller || mlirFunctionTypeGetNumResults(type)) return false;
   }
   return family->members.count > 1;
 }

@@ -82,3 +82,56 @@ func.func private @other_b(%x: memref<16xf32>) {
   vector.store %s, %x[%i] : memref<16xf32>, vector<16xf32>
   return
 }
+
+// Functions that call others of them stay apart: those calls are told numbers, too. Attributes of parameters stay with
+// theirs.
+// CHECK-LABEL: func.func private @caller_a
+// CHECK: call @callee_a(%{{.*}}, %[[A:[a-z0-9_]*]]) : (memref<16xf32>, f32) -> ()
+// CHECK-LABEL: func.func private @caller_b
+// CHECK: call @callee_a(%{{.*}}, %[[B:[a-z0-9_]*]]) : (memref<16xf32>, f32) -> ()
+// CHECK: func.func private @callee_a(%{{.*}}: memref<16xf32> {llvm.noalias}, %{{.*}}: f32) {
+// CHECK-NOT: func.func private @callee_b
+// CHECK-LABEL: func.func @calls
+// CHECK: call @caller_a(%{{[a-z0-9]*}}) :
+// CHECK: call @caller_b(%{{[a-z0-9]*}}) :
+// CHECK: call @callee_a(%{{.*}}, %{{.*}}) :
+func.func private @caller_a(%x: memref<16xf32>) {
+  %i = arith.constant 0 : index
+  %factor = arith.constant 2.0 : f32
+  %v = memref.load %x[%i] : memref<16xf32>
+  %s = arith.mulf %v, %factor : f32
+  memref.store %s, %x[%i] : memref<16xf32>
+  call @callee_a(%x) : (memref<16xf32>) -> ()
+  return
+}
+func.func private @caller_b(%x: memref<16xf32>) {
+  %i = arith.constant 0 : index
+  %factor = arith.constant 3.0 : f32
+  %v = memref.load %x[%i] : memref<16xf32>
+  %s = arith.mulf %v, %factor : f32
+  memref.store %s, %x[%i] : memref<16xf32>
+  call @callee_a(%x) : (memref<16xf32>) -> ()
+  return
+}
+func.func private @callee_a(%x: memref<16xf32> {llvm.noalias}) {
+  %i = arith.constant 1 : index
+  %factor = arith.constant 2.0 : f32
+  %v = memref.load %x[%i] : memref<16xf32>
+  %s = arith.mulf %v, %factor : f32
+  memref.store %s, %x[%i] : memref<16xf32>
+  return
+}
+func.func private @callee_b(%x: memref<16xf32> {llvm.noalias}) {
+  %i = arith.constant 1 : index
+  %factor = arith.constant 5.0 : f32
+  %v = memref.load %x[%i] : memref<16xf32>
+  %s = arith.mulf %v, %factor : f32
+  memref.store %s, %x[%i] : memref<16xf32>
+  return
+}
+func.func @calls(%x: memref<16xf32>) {
+  call @caller_a(%x) : (memref<16xf32>) -> ()
+  call @caller_b(%x) : (memref<16xf32>) -> ()
+  call @callee_b(%x) : (memref<16xf32>) -> ()
+  return
+}

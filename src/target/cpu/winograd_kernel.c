@@ -4,9 +4,10 @@
  *       for panels of tiles
  *         scf.parallel (tiles of the panel)        V: the transformed input of the panel, in scratch memory
  *           call @o3k_f32_winograd<m>_input(...)
- *         scf.parallel (chunks of tiles, blocks)   P: the products of a chunk and block, or several, on the
- * stack for points, depth: call @o3k_f32_tile_...(...)     the register tiles of the direct convolution for
- * tiles: call @o3k_f32_winograd<m>_output(...), what follows the convolution on its pixels
+ *         scf.parallel (chunks of tiles, blocks)
+ *           P, on the stack: the products of a chunk and a block, or several
+ *           for points, depth: call @o3k_f32_tile_...(...)   the register tiles of the direct convolution
+ *           for tiles: call @o3k_f32_winograd<m>_output(...), what follows the convolution on its pixels
  *
  * Where all weights stay in a core's cache, and each core gets a chunk, threads share strips: each strip has
  * a V of its own, one chunk, which never leaves its core. Else there is one strip, and threads share each
@@ -32,7 +33,7 @@
 #include "target/cpu/winograd_parts.h"
 #include "target/cpu/winograd_text.h"
 
-enum { LANES = O3_BLOCK_LANES, UNROLL = 4 };
+enum { LANES = O3_BLOCK_LANES, UNROLL = 4, MOST_SUMS = 28 };
 
 /* ---- Sizes ---- */
 
@@ -79,6 +80,8 @@ static o3_status_t make_plan(const o3_machine_t *machine, MlirOperation product,
     return o3_schedule_refuse(product, "blocks", s->blocks, "a divisor of the blocks of results");
   if (s->pixels != s->chunk || s->whole != s->chunk)
     return o3_schedule_refuse(product, "pixels", s->pixels, "the chunk in tiles of several blocks");
+  if (s->pixels > MOST_SUMS / s->blocks)
+    return o3_schedule_refuse(product, "pixels", s->pixels, "28 or less when multiplied by blocks");
   plan->last_lanes = LANES;
   return NULL;
 }

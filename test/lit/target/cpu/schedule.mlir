@@ -6,6 +6,8 @@
 // RUN: sed 's/pixels = 5/pixels = 29/' %s | not o3-opt --target x86-64-v4 --cpu-schedule - 2>&1 | FileCheck %s --check-prefix=RANGE
 // RUN: sed 's/pixels = 5/unroll = 5/' %s | not o3-opt --target x86-64-v4 --cpu-schedule - 2>&1 | FileCheck %s --check-prefix=SUM
 // RUN: sed 's/pixels = 5/pixel = 5/' %s | not o3-opt --target x86-64-v4 --cpu-schedule - 2>&1 | FileCheck %s --check-prefix=FIELD
+// RUN: sed 's/attrs = {o3.kernel = "winograd_product"}/attrs = {o3.kernel = "winograd_product", o3.schedule = {blocks = 2 : i64, chunk = 15 : i64, family = "winograd", panel = 15 : i64, pixels = 15 : i64, whole = 15 : i64}}/' %s | not o3-opt --target x86-64-v4 --cpu-schedule - 2>&1 | FileCheck %s --check-prefix=SUMS
+// SUMS: o3.schedule of 'linalg.generic': 'pixels' is 15, it must be 28 or less when multiplied by blocks
 // RANGE: o3.schedule of 'linalg.generic': 'pixels' is 29, it must be an integer from 1 to 28
 // TEXT: o3.schedule of 'linalg.generic': 'pixels' is "many"{{.*}}, it must be an integer from 1 to 28
 // SUM: o3.schedule of 'linalg.generic': 'unroll' is 5, it must be a divisor of the innermost sum's length

@@ -27,6 +27,7 @@ CASES = {
     "two operands": ((70, 777), "u = Add(x, z) y = Softmax<axis=-1>(u)"),
     "a logarithm": ((67, 600), "y = LogSoftmax<axis=-1>(x)"),
     "LayerNorm and GELU": ((59, 700), "u = LayerNormalization<axis=-1>(x, s, t) y = Gelu(u)"),
+    "a number of each row": ((61, 640), "u = Constant<value_ints=[-1]>() y = ReduceLogSumExp(x, u)"),
     "a single row": ((1, 20000), "y = Softmax<axis=-1>(x)"),
 }
 
@@ -38,7 +39,7 @@ def model_of(values, symbolic):
         parts.append(" ".join(f"{word}{i}" if word in "xyzstu" else word for word in words))
         sizes = ",".join(map(str, [f"n{i}" if symbolic else shape[0], *shape[1:]]))
         inputs += [f"float[{sizes}] {name}{i}" for name in "xz" if name in words]
-        outputs.append(f"float[{sizes}] y{i}")
+        outputs.append(f"float[{sizes[:sizes.rindex(',')] + ',1' if 'ReduceLogSumExp' in words else sizes}] y{i}")
         weights += [onnx.numpy_helper.from_array(values[f"{name}{i}"], f"{name}{i}") for name in "st" if name in words]
     model = onnx.parser.parse_model(f'<ir_version: 9, opset_import: ["": 20]> g ({", ".join(inputs)}) => ({", ".join(outputs)}) '
                                     f'{{ {" ".join(parts)} }}')

@@ -95,13 +95,32 @@ static double count_rows(const body_t *body) {
   return rows;
 }
 
-/* Of the result's last dim, and of all of it; -1: known at run time. */
-static void result_bytes(const body_t *body, int64_t *row, int64_t *all) {
-  MlirType out = result_type(body);
-  int rank = o3_type_rank(out), bytes = o3_type_bits(o3_type_element(out)) / 8;
-  int64_t last = rank ? o3_type_dim(out, rank - 1) : 1, count = o3_type_count(out);
-  *row = last < 0 || last > INT64_MAX / 8 ? -1 : last * bytes;
-  *all = count < 0 || count > INT64_MAX / 8 ? -1 : count * bytes;
+static int64_t byte_count(int64_t count, MlirType type) {
+  int bytes = o3_type_bits(o3_type_element(type)) / 8;
+  return count < 0 || count > INT64_MAX / 8 ? -1 : count * bytes;
+}
+
+/* Of the largest of the operands and the result, the last dim and all of it; -1: known at run time. The
+ * result may be far less than what is read for it. Of several as large, the one of most dims, or with the
+ * longest row. */
+static void row_bytes(const body_t *body, int64_t *row, int64_t *all) {
+  MlirBlock block = o3_func_body(body->kernel);
+  int most_dims = 0;
+  *row = *all = 0;
+  for (intptr_t i = 0; i < mlirBlockGetNumArguments(block); ++i) {
+    MlirType type = mlirValueGetType(mlirBlockGetArgument(block, i));
+    int rank = mlirTypeIsAShaped(type) ? o3_type_rank(type) : 0;
+    if (!rank) continue;
+    int64_t part = byte_count(o3_type_dim(type, rank - 1), type),
+            bytes = byte_count(o3_type_count(type), type);
+    bool is_equal = bytes == *all && rank == most_dims;
+    /* As unsigned numbers, -1 is the greatest. */
+    bool is_more = bytes == *all ? rank > most_dims : (uint64_t)bytes > (uint64_t)*all;
+    if (is_more || (is_equal && (uint64_t)part > (uint64_t)*row)) *row = part;
+    if (!is_more) continue;
+    *all = bytes;
+    most_dims = rank;
+  }
 }
 
 static o3_status_t schedule_rows(o3_pass_env_t *env, const body_t *body) {
@@ -115,7 +134,7 @@ static o3_status_t schedule_rows(o3_pass_env_t *env, const body_t *body) {
   MlirOperation last = body->ops[body->count - 1];
   o3_schedule_rows_t schedule = o3_schedule_rows((int64_t)(work / count_rows(body)));
   int64_t row, all;
-  result_bytes(body, &row, &all);
+  row_bytes(body, &row, &all);
   o3_schedule_rows_ahead(env->machine, row, all, &schedule);
   O3_TRY(o3_schedule_read(last, O3_SCHEDULE_FAMILY_ROWS, &schedule));
   o3_op_attr_set(last, O3_SCHEDULE_ATTR, o3_schedule_attr(env->context, O3_SCHEDULE_FAMILY_ROWS, &schedule));

@@ -117,6 +117,20 @@ module {
     } -> tensor<5000x512xf32>
     return %y : tensor<5000x512xf32>
   }
+  // So do those that become one number each.
+  // CHECK-LABEL: @k6_rows_
+  // CHECK: o3.schedule = {ahead = 256 : i64, ahead_level = 1 : i64, family = "rows"
+  func.func private @k6_rows_g(%x: tensor<5000x512xf32>, %out: tensor<5000xf32>) -> tensor<5000xf32>
+      attributes {o3.kernel_kind = "rows", o3.rows = array<i64: 0>} {
+    %y = linalg.generic {indexing_maps = [#id, affine_map<(i, j) -> (i)>], iterator_types = ["parallel", "reduction"]}
+        ins(%x : tensor<5000x512xf32>) outs(%out : tensor<5000xf32>) {
+    ^bb0(%a: f32, %o: f32):
+      %e = math.exp %a : f32
+      %n = arith.addf %e, %o : f32
+      linalg.yield %n : f32
+    } -> tensor<5000xf32>
+    return %y : tensor<5000xf32>
+  }
   func.func @main() attributes {o3.symbols = [], o3.guards = []} { return }
   // Every second column: a row of 4 is no vector in memory, though its type looks like one.
   // CHECK-LABEL: @k9_elementwise_

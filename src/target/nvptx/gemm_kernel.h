@@ -85,6 +85,9 @@ int64_t o3_gemm_steps(const o3_gemm_t *gemm);
 
 int64_t o3_gemm_batches(const o3_gemm_t *gemm);
 
+/* Rows or batches that a kernel can be told at most; below 1 where not even one has 32-bit places. */
+int64_t o3_gemm_most_told(const o3_gemm_t *gemm);
+
 /* Rows of a tile; what a block takes of shared memory. */
 int o3_gemm_tile_rows(const o3_gemm_schedule_t *schedule);
 int o3_gemm_shared_bytes(const o3_gemm_schedule_t *schedule);

@@ -694,6 +694,8 @@ static bool joins_extra(const reader_t *r, int extra) {
   return pitch ? unit == r->gemm.m * pitch : !unit;
 }
 
+enum { ROOM = 2 }; /* a kernel for some batches is for up to twice the usual ones */
+
 /* Where the rows of all batches lie one behind the other they are those of one product, which is told how
  * many: tiles then reach from one batch into the next. It is scheduled as the whole of the usual batches. */
 static void tell_rows(reader_t *r) {
@@ -704,10 +706,12 @@ static void tell_rows(reader_t *r) {
                !unit_of(r, o3_kernel_site_argument(r->site, r->b->value)) &&
                unit_of(r, o3_kernel_site_argument(r->site, output_of(r))) == g->m * g->d_pitch;
   for (int i = 0; i < g->num_extras; ++i) joins &= joins_extra(r, i);
-  if (!joins || g->m * r->site->usual_batches * g->n > INT32_MAX) return;
-  g->rows_of_batch = g->m;
-  g->m *= r->site->usual_batches;
-  g->rows_at_run_time = true;
+  o3_gemm_t told = *g;
+  told.rows_of_batch = g->m;
+  told.m *= r->site->usual_batches;
+  told.rows_at_run_time = true;
+  if (!joins || told.m * g->n > INT32_MAX || o3_gemm_most_told(&told) < ROOM * told.m) return;
+  *g = told;
 }
 
 /* Otherwise a kernel of one batch that is to run for all may be told how many there are: its blocks then go
@@ -721,7 +725,8 @@ static void tell_batches(reader_t *r, const o3_gemm_schedule_t *schedule) {
   told.d_batch[0] = unit_of(r, o3_kernel_site_argument(r->site, output_of(r)));
   for (int i = 0; i < told.num_extras; ++i)
     told.extras[i].strides[O3_GEMM_OUTER] = unit_of(r, r->extra_arguments[i]);
-  if (told.d_batch[0] && !o3_gemm_refuse(&told)) r->gemm = told;
+  if (!told.d_batch[0] || o3_gemm_refuse(&told)) return;
+  if (o3_gemm_most_told(&told) >= ROOM * r->site->usual_batches) r->gemm = told;
 }
 
 enum { MMA_FIELDS = 10 };

@@ -105,9 +105,6 @@ int64_t o3_gemm_count_tiles(const o3_gemm_t *g, const o3_gemm_schedule_t *s);
 int o3_gemm_ring_bytes(const o3_gemm_schedule_t *s);
 int o3_gemm_barrier_offset(const o3_gemm_schedule_t *s);
 
-/* Rows or batches of a kernel that is told them. */
-int64_t o3_gemm_most_told(const o3_gemm_t *g);
-
 void o3_gemm_add_arguments(const o3_gemm_t *g, const o3_gemm_schedule_t *s, o3_gpu_kernel_t *kernel);
 
 #endif

@@ -508,6 +508,16 @@ static int64_t extent(const o3_gemm_t *g, int64_t outer, int64_t pitch, const in
   return last + pitch;
 }
 
+/* Places of elements are 32-bit numbers, of rows behind the end too, which are not read. */
+static int64_t most_rows(const o3_gemm_t *g, int tile) {
+  int64_t pitch = g->a_pitch > g->d_pitch ? g->a_pitch : g->d_pitch;
+  if (pitch < 1) pitch = 1; /* where only the product has been read */
+  for (int i = 0; i < g->num_extras; ++i) {
+    if (g->extras[i].strides[O3_GEMM_ROW] > pitch) pitch = g->extras[i].strides[O3_GEMM_ROW];
+  }
+  return INT32_MAX / pitch - tile;
+}
+
 const char *o3_mma_refuse(const o3_gemm_t *g, int sm) {
   if (g->window && g->window->depthwise) return "its windows are of one channel each";
   if (!o3_mma_unit(sm, g->element)) return "the card multiplies no numbers of the type";
@@ -520,16 +530,9 @@ const char *o3_mma_refuse(const o3_gemm_t *g, int sm) {
   int64_t d = extent(g, g->m, g->d_pitch, g->d_batch);
   if (a > INT32_MAX || b > INT32_MAX || d > INT32_MAX || g->batch[0] * g->batch[1] * g->m * g->n > INT32_MAX)
     return "a factor or the result has more than 2^31 elements";
+  if (g->rows_at_run_time && most_rows(g, 0) < g->m)
+    return "rows known only at run time are so far apart that few of them have 2^31 elements";
   return NULL;
-}
-
-/* Places of elements are 32-bit numbers, of rows behind the end too, which are not read. */
-static int64_t most_rows(const o3_gemm_t *g, int tile) {
-  int64_t pitch = g->a_pitch > g->d_pitch ? g->a_pitch : g->d_pitch;
-  for (int i = 0; i < g->num_extras; ++i) {
-    if (g->extras[i].strides[O3_GEMM_ROW] > pitch) pitch = g->extras[i].strides[O3_GEMM_ROW];
-  }
-  return INT32_MAX / pitch - tile;
 }
 
 static void set_launch(const o3_gemm_t *g, const o3_mma_unit_t *u, const o3_mma_schedule_t *s,

@@ -764,6 +764,7 @@ static bool has_mma_schedule(const reader_t *r) {
 }
 
 static o3_status_t build_gemm(reader_t *r, o3_gpu_kernel_t *kernel, const char **why_not) {
+  bool of_warps = has_mma_schedule(r); /* of one batch, as warps would be offered it */
   tell_rows(r);
   o3_gemm_schedule_t schedule = choose_schedule(r);
   if (!schedule.columns) {
@@ -771,7 +772,7 @@ static o3_status_t build_gemm(reader_t *r, o3_gpu_kernel_t *kernel, const char *
     return NULL;
   }
   const char *refused = o3_gemm_refuse_schedule(&r->gemm, &schedule, r->site->shared_bytes);
-  if (refused && has_mma_schedule(r)) {
+  if (refused && of_warps) {
     *why_not = "its o3.schedule is one of warps";
     return NULL;
   }

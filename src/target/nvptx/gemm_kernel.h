@@ -45,6 +45,7 @@ typedef struct o3_gemm {
   int64_t batch[2], m, n, k;         /* outer and inner batch */
   bool rows_at_run_time;             /* the kernel is told: m is a usual number, without batches */
   int64_t rows_of_batch;             /* what they are a multiple of, for warpgroups */
+  bool any_rows;                     /* blocks go on from tile to tile, so that none share sums over k */
   bool one_of_batches;               /* kernels for others run at the same time */
   bool batches_at_run_time;          /* of warpgroups without |split|, that are told batch[0], which is 1 */
   o3_gpu_element_t element, out;     /* of A and B; of D */

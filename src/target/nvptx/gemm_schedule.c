@@ -160,7 +160,7 @@ const char *o3_gemm_refuse_schedule(const o3_gemm_t *g, const o3_gemm_schedule_t
 /* Sums are shared only where that fills multiprocessors that would have no tile, and few enough to be quick.
  */
 static bool allowed(const o3_gemm_t *g, const o3_gemm_schedule_t *s, const o3_gpu_t *gpu) {
-  if (s->split > gpu->cluster) return false;
+  if (s->split > gpu->cluster || (s->split > 1 && g->any_rows)) return false;
   if (s->columns > 64 && s->columns - 64 >= g->n) return false;
   if (s->consumers > 1 && g->m <= O3_GEMM_ROWS) return false;
   if (s->alternate && ((s->columns != 128 && s->columns != 192) || g->element == O3_GPU_TF32)) return false;

@@ -710,6 +710,7 @@ static void tell_rows(reader_t *r) {
   told.rows_of_batch = g->m;
   told.m *= r->site->usual_batches;
   told.rows_at_run_time = true;
+  told.any_rows = r->site->any_batches;
   if (!joins || told.m * g->n > INT32_MAX || o3_gemm_most_told(&told) < ROOM * told.m) return;
   *g = told;
 }

@@ -270,11 +270,12 @@ static o3_status_t note_refused(o3_status_t status, const char *label, const cha
 /* ---- Kernels of one batch, for all ---- */
 
 /* What is best depends on how many batches there are: a kernel is made for each of these, and a run takes the
- * first that is for as many as it has. Those that are equal are one. */
+ * first that is for as many as it has. Those that are equal are one. The last is for any number, of which the
+ * usual one is only a beginning. */
 static const struct {
   int usual;
   int64_t most;
-} COUNTS[] = {{1, 1}, {4, 4}, {8, 16}, {32, INT64_MAX}};
+} COUNTS[] = {{1, 1}, {4, 4}, {8, 16}, {32, 64}, {256, INT64_MAX}};
 
 enum { NUM_COUNTS = sizeof(COUNTS) / sizeof(COUNTS[0]) };
 
@@ -314,6 +315,7 @@ static o3_status_t add_variant(o3_kernel_site_t site, int number, each_batch_t *
   *variant = (variant_t){.most = COUNTS[number].most};
   site.gpu = &share;
   site.usual_batches = COUNTS[number].usual;
+  site.any_batches = COUNTS[number].most == INT64_MAX;
   O3_TRY(o3_fast_kernel_make(&site, &variant->kernel, &variant->units));
   ++each->count;
   if (each->count == 1 || !are_launched_alike(&variant[-1].kernel, &variant->kernel)) return NULL;

@@ -1,4 +1,6 @@
 // RUN: o3c --model %s --target hopper --precision fp16 -O2 --emit loops -o - | FileCheck %s
+// RUN: sed -e 's/x100x3072/x8x3072/' %s >%t.few.mlir
+// RUN: o3c --model %t.few.mlir --target hopper --precision fp16 -O2 --emit loops -o - | FileCheck %s --check-prefix=FEW
 // What is best for one batch, for some and for many differs, so there is a kernel for each, and the run takes the one that is for
 // as many batches as it has. The rows of all batches lie one behind the other: kernels are told how many there are, tiles reach
 // from one batch into the next, and so do clusters that share sums. Tensor maps of A and of the result have as many rows.
@@ -21,6 +23,13 @@
 // CHECK: } else {
 // CHECK: arith.minui
 // CHECK: llvm.call @o3rt_gpu_launch{{.*}}split = 1
+//
+// Clusters are for a number of batches that is known to be small; blocks of the last kernel go on from tile to tile.
+// FEW: arith.cmpi ule, {{.*}}, %c64{{ |_}}
+// FEW: llvm.call @o3rt_gpu_launch{{.*}}cluster = 4
+// FEW: } else {
+// FEW: arith.minui
+// FEW: llvm.call @o3rt_gpu_launch{{.*}}cluster = 1
 module attributes {o3.stage = "import", o3.model = "net", o3.ir_version = 9 : i64, o3.opset = {ai.onnx = 17 : i64}} {
   func.func @main(%x: !o3.value {o3.name = "x", o3.type = tensor<?x100x3072xf32>, o3.dims = ["N", "", ""]},
                   %w: !o3.value {o3.name = "w", o3.type = tensor<3072x768xf32>, o3.dims = ["", ""]})

@@ -98,6 +98,16 @@ int o3_gemm_shared_bytes(const o3_gemm_schedule_t *schedule);
 struct o3_gpu;
 o3_gemm_schedule_t o3_gemm_schedule(const o3_gemm_t *gemm, const struct o3_gpu *gpu);
 
+/* The same, or one of those in |taken| that is nearly as quick: code that is there already costs nothing.
+ * Adds what it gives. */
+enum { O3_GEMM_MAX_SCHEDULES = 8 };
+typedef struct o3_gemm_schedules {
+  int count;
+  o3_gemm_schedule_t items[O3_GEMM_MAX_SCHEDULES];
+} o3_gemm_schedules_t;
+o3_gemm_schedule_t o3_gemm_schedule_again(const o3_gemm_t *gemm, const struct o3_gpu *gpu,
+                                          o3_gemm_schedules_t *taken);
+
 /* Why there is no such kernel on a card with |shared_bytes| a block; NULL when there is. Static text. */
 const char *o3_gemm_refuse_schedule(const o3_gemm_t *gemm, const o3_gemm_schedule_t *schedule,
                                     int shared_bytes);

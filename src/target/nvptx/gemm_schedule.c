@@ -267,8 +267,7 @@ static o3_gemm_schedule_t share_long_k(const o3_gemm_t *g, const o3_gpu_t *gpu,
   return best;
 }
 
-o3_gemm_schedule_t o3_gemm_schedule(const o3_gemm_t *gemm, const o3_gpu_t *gpu) {
-  enum { LARGE_CLUSTER = 4 };
+static o3_gemm_schedule_t quickest(const o3_gemm_t *gemm, const o3_gpu_t *gpu) {
   o3_gemm_schedule_t best = {0};
   double least = 0;
   for (int i = 0; i < NUM_COLUMNS * NUM_SHAPES * NUM_SPLITS; ++i) {
@@ -278,7 +277,42 @@ o3_gemm_schedule_t o3_gemm_schedule(const o3_gemm_t *gemm, const o3_gpu_t *gpu) 
     if (best.columns && estimate >= least) continue;
     best = s, least = estimate;
   }
-  bool halves = o3_gpu_element_info(gemm->element)->bytes == 2 && !gemm->window;
-  if (best.split >= LARGE_CLUSTER && halves) best = share_long_k(gemm, gpu, &best);
+  return best;
+}
+
+static bool is_for_long_k(const o3_gemm_t *gemm, const o3_gemm_schedule_t *s) {
+  enum { LARGE_CLUSTER = 4 };
+  return s->split >= LARGE_CLUSTER && o3_gpu_element_info(gemm->element)->bytes == 2 && !gemm->window;
+}
+
+o3_gemm_schedule_t o3_gemm_schedule(const o3_gemm_t *gemm, const o3_gpu_t *gpu) {
+  o3_gemm_schedule_t best = quickest(gemm, gpu);
+  return is_for_long_k(gemm, &best) ? share_long_k(gemm, gpu, &best) : best;
+}
+
+/* ---- Again ---- */
+
+/* Clusters of a long k are compared with clusters, as they are when they are chosen. */
+static bool is_nearly(const o3_gemm_t *g, const o3_gemm_schedule_t *s, const o3_gemm_schedule_t *best,
+                      const o3_gpu_t *gpu, double *estimate) {
+  static const double NEARLY = 1.1;
+  bool shares = is_for_long_k(g, best);
+  if (!allowed(g, s, gpu) || (shares && s->split == 1)) return false;
+  *estimate = shares ? share_in_cluster(g, s, gpu) : cost(g, s, gpu);
+  return *estimate <= NEARLY * (shares ? share_in_cluster(g, best, gpu) : cost(g, best, gpu));
+}
+
+o3_gemm_schedule_t o3_gemm_schedule_again(const o3_gemm_t *gemm, const o3_gpu_t *gpu,
+                                          o3_gemm_schedules_t *taken) {
+  const o3_gemm_schedule_t best = o3_gemm_schedule(gemm, gpu);
+  const o3_gemm_schedule_t *again = NULL;
+  double least = 0, estimate;
+  if (!best.columns || best.streams) return best;
+  for (int i = 0; i < taken->count; ++i) {
+    if (!is_nearly(gemm, &taken->items[i], &best, gpu, &estimate) || (again && estimate >= least)) continue;
+    again = &taken->items[i], least = estimate;
+  }
+  if (again) return *again;
+  if (taken->count < O3_GEMM_MAX_SCHEDULES) taken->items[taken->count++] = best;
   return best;
 }

@@ -572,8 +572,11 @@ static o3_gemv_schedule_t choose_gemv_schedule(const reader_t *r) {
 static o3_gemm_schedule_t choose_schedule(const reader_t *r) {
   enum { FIELDS = 10 };
   int64_t given[FIELDS] = {0};
-  if (o3_op_ints(r->product->op, "o3.schedule", given, FIELDS) < FIELDS - 2)
-    return o3_gemm_schedule(&r->gemm, r->gemm.rows_of_batch ? r->site->card : r->site->gpu);
+  if (o3_op_ints(r->product->op, "o3.schedule", given, FIELDS) < FIELDS - 2) {
+    const o3_gpu_t *gpu = r->gemm.rows_of_batch ? r->site->card : r->site->gpu;
+    o3_gemm_schedules_t *taken = r->site->taken;
+    return taken ? o3_gemm_schedule_again(&r->gemm, gpu, taken) : o3_gemm_schedule(&r->gemm, gpu);
+  }
   return (o3_gemm_schedule_t){.consumers = (int)given[0],
                               .products = (int)given[1],
                               .columns = (int)given[2],

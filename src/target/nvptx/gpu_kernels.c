@@ -19,6 +19,7 @@
 #include "schedule/gpu.h"
 #include "target/cpu/cpu_ir.h"
 #include "target/nvptx/fast_kernels.h"
+#include "target/nvptx/gemm_kernel.h"
 #include "target/nvptx/generic.h"
 #include "target/nvptx/merge_padding.h"
 #include "target/nvptx/nvptx.h"
@@ -270,8 +271,9 @@ static o3_status_t note_refused(o3_status_t status, const char *label, const cha
 /* ---- Kernels of one batch, for all ---- */
 
 /* What is best depends on how many batches there are: a kernel is made for each of these, and a run takes the
- * first that is for as many as it has. Those that are equal are one. The last is for any number, of which the
- * usual one is only a beginning. */
+ * one for the fewest that is for as many as it has. Those that are equal are one, and a product has no other
+ * kernel where the one for more batches is nearly as quick. The last is for any number, of which the usual
+ * one is only a beginning. */
 static const struct {
   int usual;
   int64_t most;
@@ -285,7 +287,7 @@ typedef struct variant {
   int64_t most; /* batches that it is for */
 } variant_t;
 
-/* |unit|: elements of a batch of the result, |rows| of it. */
+/* |variants|: for the most batches first. |unit|: elements of a batch of the result, |rows| of it. */
 typedef struct each_batch {
   int count;
   variant_t variants[NUM_COUNTS];
@@ -308,19 +310,22 @@ static bool are_launched_alike(const o3_gpu_kernel_t *a, const o3_gpu_kernel_t *
   return !strcmp(a->name, b->name) && a->grid[0] == b->grid[0] && a->rows.tile == b->rows.tile;
 }
 
-/* Appends the kernel for COUNTS[number]. |site|: of one batch. */
-static o3_status_t add_variant(o3_kernel_site_t site, int number, each_batch_t *each) {
+/* Appends the kernel for COUNTS[number], unless there is none: those for more batches then are for these,
+ * too. |site|: of one batch. */
+static o3_status_t add_variant(o3_kernel_site_t site, int number, const char *label, each_batch_t *each) {
   const o3_gpu_t share = share_of_batch(site.card, COUNTS[number].usual);
   variant_t *variant = &each->variants[each->count];
+  bool taken;
   *variant = (variant_t){.most = COUNTS[number].most};
   site.gpu = &share;
   site.usual_batches = COUNTS[number].usual;
   site.any_batches = COUNTS[number].most == INT64_MAX;
-  O3_TRY(o3_fast_kernel_make(&site, &variant->kernel, &variant->units));
-  ++each->count;
-  if (each->count == 1 || !are_launched_alike(&variant[-1].kernel, &variant->kernel)) return NULL;
-  variant[-1].most = variant->most;
-  o3_gpu_kernel_deinit(&each->variants[--each->count].kernel);
+  o3_status_t status = o3_fast_kernel_make(&site, &variant->kernel, &variant->units);
+  O3_TRY(note_refused(status, label, " for each batch", &taken));
+  if (taken && each->count && are_launched_alike(&variant[-1].kernel, &variant->kernel))
+    o3_gpu_kernel_deinit(&variant->kernel);
+  else if (taken)
+    ++each->count;
   return NULL;
 }
 
@@ -329,18 +334,17 @@ static o3_status_t add_variant(o3_kernel_site_t site, int number, each_batch_t *
 static o3_status_t make_each(const o3_kernel_site_t *whole, const char *label, each_batch_t *each) {
   o3_kernel_site_t site = *whole;
   o3_open_batch_t batch;
+  o3_gemm_schedules_t schedules = {0};
   o3_status_t status = NULL;
-  bool taken;
   if (!o3_open_batch_begin(&batch, site.arena, site.num_ops, site.ops)) return NULL;
   site.batch = &batch;
+  site.taken = &schedules;
   MlirValue result = site.arguments[site.num_arguments - 1];
   MlirType type = mlirValueGetType(result);
   each->unit = o3_open_batch_unit(&batch, result);
   each->rows = each->unit / o3_type_dim(type, o3_type_rank(type) - 1);
-  for (int i = 0; i < NUM_COUNTS && !status; ++i) status = add_variant(site, i, each);
+  for (int i = NUM_COUNTS - 1; i >= 0 && !status; --i) status = add_variant(site, i, label, each);
   o3_open_batch_end(&batch);
-  status = note_refused(status, label, " for each batch", &taken);
-  if (!taken) deinit_each(each);
   return status;
 }
 
@@ -359,7 +363,7 @@ static bool fills_warpgroups(const each_batch_t *each) {
 typedef struct chosen {
   const o3_inlined_t *at;
   const each_batch_t *each;
-  int first; /* of the variants that are left */
+  int left; /* variants */
   MlirValue batches;
   const char *label;
 } chosen_t;
@@ -369,21 +373,21 @@ static o3_status_t launch_variants(o3_builder_t *b, const chosen_t *it);
 static o3_status_t launch_first(o3_builder_t *b, void *context, MlirValue *yields) {
   const chosen_t *it = context;
   (void)yields;
-  return launch_family(b, it->at, &it->each->variants[it->first].kernel, it->batches, it->label);
+  return launch_family(b, it->at, &it->each->variants[it->left - 1].kernel, it->batches, it->label);
 }
 
 static o3_status_t launch_rest(o3_builder_t *b, void *context, MlirValue *yields) {
   chosen_t rest = *(const chosen_t *)context;
   (void)yields;
-  ++rest.first;
+  --rest.left;
   return launch_variants(b, &rest);
 }
 
-/* The first of the variants that is for as many batches as there are. */
+/* The last of the variants that is for as many batches as there are. */
 static o3_status_t launch_variants(o3_builder_t *b, const chosen_t *it) {
   chosen_t context = *it;
-  if (it->first + 1 == it->each->count) return launch_first(b, &context, NULL);
-  MlirValue most = o3_build_index(b, it->each->variants[it->first].most);
+  if (it->left == 1) return launch_first(b, &context, NULL);
+  MlirValue most = o3_build_index(b, it->each->variants[it->left - 1].most);
   o3_if_t branch = {.condition = o3_build_cmpi(b, O3_CMPI_ULE, it->batches, most),
                     .then_body = launch_first,
                     .else_body = launch_rest,
@@ -399,7 +403,7 @@ static o3_status_t add_each(const o3_inlined_t *at, const each_batch_t *each, co
     O3_TRY(add_code(at->module, &variant->kernel, variant->kernel.rows.tile ? NULL : &variant->units));
     note_architecture(at->module, &variant->kernel);
   }
-  return launch_variants(&b, &(chosen_t){at, each, 0, count_rows(&b, result, each->unit), label});
+  return launch_variants(&b, &(chosen_t){at, each, each->count, count_rows(&b, result, each->unit), label});
 }
 
 /* ---- Kernels of all ---- */

@@ -14,6 +14,7 @@ typedef struct o3_kernel_site {
   const struct o3_gpu *card;         /* the whole card */
   int usual_batches;                 /* to choose for, of a kernel of one batch */
   bool any_batches;                  /* that may be run for any number */
+  struct o3_gemm_schedules *taken;   /* for other numbers of batches; a product adds its own. May be NULL */
   int sm;                            /* compute capability: 90 is 9.0 */
   int multiprocessors, shared_bytes; /* of the whole card; the most that a block can have */
   bool rounds_to_tf32;               /* products of f32 may take 10 bits of each factor behind the point */

@@ -395,6 +395,12 @@ static o3_status_t launch_variants(o3_builder_t *b, const chosen_t *it) {
   return o3_build_if(b, &branch, NULL);
 }
 
+/* Kernels but the one for any number tell the most batches that they are for. */
+static void note_batches(each_batch_t *each) {
+  for (int i = 1; i < each->count; ++i)
+    O3_GPU_KERNEL_NOTE(&each->variants[i].kernel, {"batches", each->variants[i].most});
+}
+
 static o3_status_t add_each(const o3_inlined_t *at, const each_batch_t *each, const char *label) {
   o3_builder_t b = o3_builder_before(at->call);
   MlirValue result = mlirOperationGetOperand(at->call, mlirOperationGetNumOperands(at->call) - 1);
@@ -433,6 +439,7 @@ static o3_status_t choose_kernel(const o3_inlined_t *at, const o3_kernel_site_t 
   if (*taken) return NULL;
   if (!warpgroups) O3_TRY(make_each(site, label, each));
   *taken = each->count > 0;
+  note_batches(each);
   return *taken ? add_each(at, each, label) : NULL;
 }
 

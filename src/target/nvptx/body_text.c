@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/map.h"
+#include "target/ref/lowering.h"
 
 /* Values of a body as numbers of the text, plus one: NULL is none. */
 typedef struct scope {
@@ -252,11 +253,17 @@ const char *o3_body_refuse(const o3_nest_t *nest, bool half, const o3_body_bound
   return refuse_outside(nest, end);
 }
 
-/* The wide value that |op| extends again, when it is of the same type. */
+/* Rounding that the model does not ask for. */
+static bool is_free_rounding(MlirOperation op) {
+  return !mlirOperationIsNull(op) && o3_op_is(op, "arith.truncf") &&
+         mlirAttributeIsNull(o3_op_attr(op, O3_LW_ROUNDS));
+}
+
+/* The wide value that |op| extends again, when it is of the same type and the rounding between is free. */
 static bool undoes_truncation(const scope_t *s, MlirOperation op, int *number) {
   if (!o3_op_is(op, "arith.extf")) return false;
   MlirOperation def = o3_value_def(mlirOperationGetOperand(op, 0));
-  if (mlirOperationIsNull(def) || !o3_op_is(def, "arith.truncf")) return false;
+  if (!is_free_rounding(def)) return false;
   MlirValue wide = mlirOperationGetOperand(def, 0);
   bool same = mlirTypeEqual(mlirValueGetType(wide), mlirValueGetType(mlirOperationGetResult(op, 0)));
   *number = find(s, wide);
@@ -279,7 +286,7 @@ static MlirValue unrounded(MlirValue value) {
   MlirOperation wide = o3_value_def(value);
   if (mlirOperationIsNull(wide) || !o3_op_is(wide, "arith.extf")) return value;
   MlirOperation narrow = o3_value_def(operand(wide, 0));
-  if (mlirOperationIsNull(narrow) || !o3_op_is(narrow, "arith.truncf")) return value;
+  if (!is_free_rounding(narrow)) return value;
   return mlirTypeEqual(mlirValueGetType(value), mlirValueGetType(operand(narrow, 0))) ? operand(narrow, 0)
                                                                                       : value;
 }

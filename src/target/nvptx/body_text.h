@@ -1,10 +1,11 @@
 /* The scalar body of a linalg.generic as text of a kernel: arith ops as they are, math by the GPU's special
  * functions, so that no library is needed.
  *
- * Rounding to half precision and back between two ops of a body is left out; sums of products may contract to
- * FMA. exp, log, sqrt and quotients are within a few ULP of f32; erf and tanh have an absolute error below
- * 3e-5, which is for results in half precision only; erf of NaN is -1 there. GELU by erf is recognised: its
- * error is at most a quarter of f16's last place, for small results too, and NaN stays.
+ * Rounding to half precision and back between two ops of a body is left out, but for a Cast of the model;
+ * sums of products may contract to FMA. exp, log, sqrt and quotients are within a few ULP of f32; erf and
+ * tanh have an absolute error below 3e-5, which is for results in half precision only; erf of NaN is -1
+ * there. GELU by erf is recognised: its error is at most a quarter of f16's last place, for small results
+ * too, and NaN stays.
  */
 #ifndef O3_TARGET_NVPTX_BODY_TEXT_H
 #define O3_TARGET_NVPTX_BODY_TEXT_H

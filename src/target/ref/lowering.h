@@ -135,6 +135,9 @@ MlirValue o3_lw_convert_beyond(o3_builder_t *builder, MlirValue x, MlirType from
 /* On a contraction of f32 whose factors may be rounded to tf32. */
 #define O3_LW_TF32 "o3.tf32"
 
+/* On an arith.truncf to half precision that is a Cast of the model, which no back end leaves out. */
+#define O3_LW_ROUNDS "o3.rounds"
+
 /* On the op that ends a conversion of an 8-bit float to f32: its type. */
 #define O3_LW_FLOAT8 "o3.float8"
 

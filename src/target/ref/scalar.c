@@ -77,11 +77,22 @@ MlirValue o3_scalar_is_inf(const o3_scalar_t *in) {
   return positive ? up : down;
 }
 
+/* A rounding that the model asks for is marked: back ends may leave out those between ops of half precision.
+ */
+static void mark_rounding(const o3_scalar_t *in, MlirValue result) {
+  MlirOperation def = o3_value_def(result);
+  if (!o3_op_bool(in->op, "rounds", false) || mlirOperationIsNull(def) || !o3_op_is(def, "arith.truncf"))
+    return;
+  o3_op_attr_set(def, O3_LW_ROUNDS, mlirUnitAttrGet(in->builder->context));
+}
+
 MlirValue o3_scalar_cast(const o3_scalar_t *in) {
   MlirType from = o3_lw_old_element(in->op, 0);
   bool saturates = o3_op_bool(in->op, "saturate", true);
-  return saturates ? o3_lw_convert(in->builder, in->args[0], from, in->type)
-                   : o3_lw_convert_beyond(in->builder, in->args[0], from, in->type);
+  MlirValue result = saturates ? o3_lw_convert(in->builder, in->args[0], from, in->type)
+                               : o3_lw_convert_beyond(in->builder, in->args[0], from, in->type);
+  mark_rounding(in, result);
+  return result;
 }
 
 MlirValue o3_scalar_bitcast(const o3_scalar_t *in) {

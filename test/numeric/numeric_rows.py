@@ -3,7 +3,7 @@
 O0 is the reference lowering, O1 a kernel an op, O2 joins kernels and lays them out, and O3 chooses formats, Winograd and
 schedules besides. Static shapes and symbolic ones are different code at each of them. What is tried:
 
-    static     O1 and O3 at each size; O0 at the first, for it builds the same loops at the others
+    static     O3 at each size, O1 at the first and at half of the others; O0 at the first, for it builds the same loops at the others
     symbolic   O0 and O3, at all sizes of the row; O2 where O3 does something else: for products and convolutions
 
 A row without a symbolic form is tried at O0 at each of its sizes.
@@ -11,6 +11,7 @@ A row without a symbolic form is tried at O0 at each of its sizes.
 
 import collections
 import importlib
+import zlib
 
 import onnx
 
@@ -55,7 +56,9 @@ def levels_of(point):
     if point.symbolic:
         return (0, 2, 3) if ops_of(row) & DIFFERENT_AT_O3 else (0, 3)
     has_symbolic = row.symbols() and row.option("symbolic", True)
-    return (1, 3) if has_symbolic and point.sizes[0] != row.sizes[0] else (0, 1, 3)
+    if not has_symbolic or point.sizes[0] == row.sizes[0]:
+        return 0, 1, 3
+    return (1, 3) if zlib.crc32(point.label().encode()) % 2 else (3,)
 
 
 def ops_at(level):

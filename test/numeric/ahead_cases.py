@@ -8,10 +8,10 @@ import os
 
 import numpy as np
 import onnx
-import onnx.parser
 import onnxruntime
 
 import o3_model
+import part_models
 
 LEVEL = 3
 # The next row goes to the second-level cache, or to the first one.
@@ -41,10 +41,7 @@ def model_of(values, symbolic):
         inputs += [f"float[{sizes}] {name}{i}" for name in "xz" if name in words]
         outputs.append(f"float[{sizes[:sizes.rindex(',')] + ',1' if 'ReduceLogSumExp' in words else sizes}] y{i}")
         weights += [onnx.numpy_helper.from_array(values[f"{name}{i}"], f"{name}{i}") for name in "st" if name in words]
-    model = onnx.parser.parse_model(f'<ir_version: 9, opset_import: ["": 20]> g ({", ".join(inputs)}) => ({", ".join(outputs)}) '
-                                    f'{{ {" ".join(parts)} }}')
-    model.graph.initializer.extend(weights)
-    return model
+    return part_models.parse(20, parts, inputs, outputs, weights)
 
 
 def draw(rng):
@@ -59,7 +56,7 @@ def run(scratch, labels, seed):
     """{(label, level): None or what is wrong}, when one of |labels| is in "ahead"."""
     if labels and not any(part in "ahead" for part in labels):
         return {}
-    values = draw(np.random.default_rng(seed))
+    values, names = draw(np.random.default_rng(seed)), list(CASES)
     path, hardware, results = os.path.join(scratch, "ahead.onnx"), os.path.join(scratch, "ahead.json"), {}
     for sizes in ("known", "symbolic"):
         model = model_of(values, sizes == "symbolic")
@@ -71,10 +68,6 @@ def run(scratch, labels, seed):
                 file.write(text)
             library = f"{path}-{sizes}-{level}.so"
             o3_model.compile_model(path, library, LEVEL, ("--target", "cpu", "--hardware", hardware))
-            for threads in (1, 2):
-                got = o3_model.Model(library).session(threads=threads).run(list(feeds.values()))
-                for i, label in enumerate(CASES):
-                    error = np.abs(got[i] - expected[i]).max() / np.abs(expected[i]).max()
-                    results[f"ahead {label}, {sizes} sizes, cache {level}, {threads} threads", LEVEL] = (
-                        None if error <= BOUND else f"error {error:.2e} of the largest result")
+            for threads, i, what in part_models.differences(library, feeds, expected, [BOUND] * len(CASES)):
+                results[f"ahead {names[i]}, {sizes} sizes, cache {level}, {threads} threads", LEVEL] = what
     return results

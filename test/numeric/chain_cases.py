@@ -9,10 +9,10 @@ import subprocess
 
 import numpy as np
 import onnx
-import onnx.parser
 import onnxruntime
 
 import o3_model
+import part_models
 
 LEVEL = 3
 TARGETS = ("cpu", "x86-64-v3")
@@ -57,11 +57,10 @@ def part(number, case, rng):
 
 def model_of(rng):
     parts = [part(number, case, rng) for number, case in enumerate(CASES.values())]
-    inputs = ", ".join(f"float[{','.join(map(str, x.shape))}] p{i}_x" for i, (_, _, x) in enumerate(parts))
-    outputs = ", ".join(f"float[p{i}n,p{i}c,p{i}h,p{i}w] p{i}_y" for i in range(len(parts)))
-    model = onnx.parser.parse_model(
-        f'<ir_version: 9, opset_import: ["": 17]> g ({inputs}) => ({outputs}) {{ {" ".join(p[0] for p in parts)} }}')
-    model.graph.initializer.extend(constant for _, constants, _ in parts for constant in constants)
+    inputs = [f"float[{','.join(map(str, x.shape))}] p{i}_x" for i, (_, _, x) in enumerate(parts)]
+    outputs = [f"float[p{i}n,p{i}c,p{i}h,p{i}w] p{i}_y" for i in range(len(parts))]
+    model = part_models.parse(17, [text for text, _, _ in parts], inputs, outputs,
+                              [constant for _, constants, _ in parts for constant in constants])
     for node in model.graph.node:
         node.name = node.output[0]
     return model, {f"p{i}_x": x for i, (_, _, x) in enumerate(parts)}
@@ -77,7 +76,7 @@ def run(scratch, labels, seed):
     """{(label, level): None or what is wrong}, when one of |labels| is in "chain"."""
     if labels and not any(part in "chain" for part in labels):
         return {}
-    model, feeds = model_of(np.random.default_rng(seed))
+    (model, feeds), names = model_of(np.random.default_rng(seed)), list(CASES)
     path, hardware, results = os.path.join(scratch, "chain.onnx"), os.path.join(scratch, "chain.json"), {}
     onnx.save(model, path)
     with open(hardware, "w", encoding="utf-8") as file:
@@ -87,12 +86,6 @@ def run(scratch, labels, seed):
         options = ("--target", target, "--hardware", hardware)
         o3_model.compile_model(path, path + ".so", LEVEL, options)
         chains = chains_of(path, options)
-        for threads in (1, 2):
-            got = o3_model.Model(path + ".so").session(threads=threads).run(list(feeds.values()))
-            for i, label in enumerate(CASES):
-                error = np.abs(got[i] - expected[i]).max() / np.abs(expected[i]).max()
-                what = None if error <= BOUND else f"error {error:.2e} of the largest result"
-                if i not in chains:
-                    what = "it is no chain"
-                results[f"chain {label}, {target}, {threads} threads", LEVEL] = what
+        for threads, i, what in part_models.differences(path + ".so", feeds, expected, [BOUND] * len(CASES)):
+            results[f"chain {names[i]}, {target}, {threads} threads", LEVEL] = what if i in chains else "it is no chain"
     return results

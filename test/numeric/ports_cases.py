@@ -8,10 +8,10 @@ import os
 
 import numpy as np
 import onnx
-import onnx.parser
 import onnxruntime
 
 import o3_model
+import part_models
 
 LEVEL = 3
 HARDWARE = '{"kind": "cpu", "cores": 2, "fma_ports": 2}'
@@ -41,10 +41,7 @@ def model_of(values, symbolic):
         inputs.append(f"float[{','.join(sizes)}] x{i}")
         outputs.append(f"float[o{i},{weight[0]},p{i},q{i}] y{i}")
         weights += [onnx.numpy_helper.from_array(values[f"{name}{i}"], f"{name}{i}") for name in "kb"]
-    model = onnx.parser.parse_model(f'<ir_version: 9, opset_import: ["": 18]> g ({", ".join(inputs)}) => ({", ".join(outputs)}) '
-                                    f'{{ {" ".join(parts)} }}')
-    model.graph.initializer.extend(weights)
-    return model
+    return part_models.parse(18, parts, inputs, outputs, weights)
 
 
 def draw(rng):
@@ -60,7 +57,8 @@ def run(scratch, labels, seed):
     """{(label, level): None or what is wrong}, when one of |labels| is in "ports"."""
     if labels and not any(part in "ports" for part in labels):
         return {}
-    values = draw(np.random.default_rng(seed))
+    values, names = draw(np.random.default_rng(seed)), list(CASES)
+    bounds = [WINOGRAD_BOUND if label.startswith("winograd") else BOUND for label in names]
     path, hardware, results = os.path.join(scratch, "ports.onnx"), os.path.join(scratch, "ports.json"), {}
     feeds = {f"x{i}": values[f"x{i}"] for i in range(len(CASES))}
     with open(hardware, "w", encoding="utf-8") as file:
@@ -69,10 +67,6 @@ def run(scratch, labels, seed):
         onnx.save(model_of(values, sizes == "symbolic"), path)
         expected = onnxruntime.InferenceSession(path).run(None, feeds)
         o3_model.compile_model(path, path + ".so", LEVEL, ("--target", "cpu", "--hardware", hardware))
-        for threads in (1, 2):
-            got = o3_model.Model(path + ".so").session(threads=threads).run(list(feeds.values()))
-            for i, label in enumerate(CASES):
-                error = np.abs(got[i] - expected[i]).max() / np.abs(expected[i]).max()
-                results[f"ports {label}, {sizes} sizes, {threads} threads", LEVEL] = (
-                    None if error <= (WINOGRAD_BOUND if label.startswith("winograd") else BOUND) else f"error {error:.2e} of the largest result")
+        for threads, i, what in part_models.differences(path + ".so", feeds, expected, bounds):
+            results[f"ports {names[i]}, {sizes} sizes, {threads} threads", LEVEL] = what
     return results

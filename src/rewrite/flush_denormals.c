@@ -8,7 +8,8 @@
  * beside that one they are below its rounding, for inputs of one magnitude. The measure is the largest number
  * of all of the constant, not of one output's part: outputs of unused channels have nothing but denormals,
  * and pass them to inputs whose weights are denormals too. Constants of small numbers alone stay as they are.
- * Biases are flushed likewise, by their own largest number: they are what sums start with.
+ * Biases that are operands of a product are flushed likewise, by their own largest number: sums start with
+ * them.
  *
  * Runs twice: before dead channels and sparse formats are looked for, which then see zeros, and when all
  * constants are folded. Needs: constants. Guarantees: constants in f32 that are weights or biases of products

@@ -4,8 +4,9 @@
  *     call @o3k_tile_a2(%x, ...)    // * 0.7 + 0.2   =>   call @o3k_tile_a1(%x, ..., %0.7, %0.2)
  *
  * Needs: functions for the tiles of products (cpu-kernels), called by func.call. Guarantees: no two of them
- * have the same text but for factors and terms. Networks scale and shift by other numbers after each layer; a
- * tile is code of hundreds of ops. Other numbers stay: limits and what sums start from are better known.
+ * that give no results, call none of the others and are only called have the same text but for up to
+ * MAX_NUMBERS factors and terms. Networks scale and shift by other numbers after each layer; a tile is code
+ * of hundreds of ops. Other numbers stay: limits and what sums start from are better known.
  */
 #include <string.h>
 

@@ -72,6 +72,7 @@ static o3_status_t set_up(compilation_t *c, const o3_compile_options_t *options)
   if (c->plan.output && !c->plan.to_stdout) O3_TRY(o3_workspace_create(c->plan.output, &c->workspace));
   O3_TRY(o3_context_create(&c->context));
   O3_TRY(o3_weights_create(c->context, &c->weights));
+  if (c->workspace) O3_TRY(o3_weights_spill(c->weights, o3_workspace_folder(c->workspace)));
   O3_TRY(c->plan.target->machine(c->arena, &c->machine));
   if (options->hardware) O3_TRY(read_hardware(c));
   O3_TRY(check_precision(c));

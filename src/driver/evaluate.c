@@ -52,6 +52,7 @@ static o3_status_t store_result(o3_pass_env_t *env, MlirType type, const o3_tens
   void *data = o3_weights_alloc(env->weights, bytes ? bytes : 1);
   O3_TRY_ALLOC(data);
   memcpy(data, result->data, bytes);
+  o3_weights_count_read(env->weights, bytes);
   return o3_weights_add(env->weights, "folded", type, data, bytes, attr);
 }
 
@@ -73,6 +74,7 @@ static o3_status_t execute(o3_pass_env_t *env, o3rt_run_fn_t run, outputs_t *out
     return o3_status_create(O3_STATUS_INTERNAL, "%s", o3_last_error(&model));
   if (o3_session_run(session, NULL, 0, outputs->results, outputs->count) != O3_OK)
     status = o3_status_create(O3_STATUS_INVALID_MODEL, "%s", o3_session_error(session));
+  o3_weights_trim(env->weights); /* the operands, before copies of the results are made */
   for (int i = 0; !status && i < outputs->count; ++i)
     status = store_result(env, outputs->types[i], &outputs->results[i], &results[i]);
   o3_session_destroy(session);

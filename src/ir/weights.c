@@ -10,7 +10,13 @@
 #include "base/arena.h"
 #include "base/check.h"
 #include "base/map.h"
+#include "base/spill.h"
 #include "base/strbuf.h"
+
+/* Allocations from here on lie in the spill file; smaller ones are not worth a mapping. */
+#define SPILL_BYTES ((size_t)1 << 20)
+/* So much is read before memory is given back. */
+#define PACE_BYTES ((size_t)32 << 20)
 
 typedef struct entry {
   const char *name;
@@ -21,6 +27,12 @@ typedef struct entry {
   bool intermediate, used; /* see o3_weights_drop_unused */
 } entry_t;
 
+/* Memory of o3_weights_alloc, malloc'ed unless it is a part of the spill file. */
+typedef struct block {
+  void *data;
+  o3_spill_part_t part;
+} block_t;
+
 struct o3_weights {
   MlirContext context;
   o3_arena_t *arena;
@@ -28,7 +40,9 @@ struct o3_weights {
   o3_ptr_map_t *expanded; /* attribute -> expanded_t, for attributes that hold their own data */
   o3_ptr_vec_t entries;
   o3_ptr_vec_t files;  /* o3_mapped_file_t */
-  o3_ptr_vec_t blocks; /* big allocations, freed at the end */
+  o3_ptr_vec_t blocks; /* block_t, freed at the end */
+  o3_spill_t *spill;   /* NULL: all blocks are malloc'ed */
+  size_t read;         /* bytes since memory was given back */
 };
 
 typedef struct expanded {
@@ -58,10 +72,24 @@ o3_status_t o3_weights_create(MlirContext context, o3_weights_t **out) {
   return NULL;
 }
 
+static void free_block(const o3_weights_t *self, block_t *block) {
+  if (block->part.data)
+    o3_spill_free(self->spill, &block->part);
+  else
+    free(block->data);
+  block->data = NULL;
+}
+
+o3_status_t o3_weights_spill(o3_weights_t *self, const char *folder) {
+  O3_ASSERT(!self->spill, "a store has one spill file");
+  return o3_spill_create(folder, &self->spill);
+}
+
 void o3_weights_destroy(o3_weights_t *self) {
   if (!self) return;
   for (size_t i = 0; i < self->files.count; ++i) o3_file_unmap(self->files.items[i]);
-  for (size_t i = 0; i < self->blocks.count; ++i) free(self->blocks.items[i]);
+  for (size_t i = 0; i < self->blocks.count; ++i) free_block(self, self->blocks.items[i]);
+  o3_spill_destroy(self->spill);
   o3_arena_destroy(self->arena);
 }
 
@@ -144,15 +172,23 @@ o3_status_t o3_weights_add(o3_weights_t *self, const char *name, MlirType type, 
   return NULL;
 }
 
-void *o3_weights_alloc(o3_weights_t *self, size_t bytes) {
+/* Zeroed: a part of a file comes so. */
+static void alloc_block(const o3_weights_t *self, size_t bytes, block_t *block) {
+  if (self->spill && bytes >= SPILL_BYTES) o3_spill_alloc(self->spill, bytes, &block->part);
+  block->data = block->part.data;
   size_t rounded;
-  if (__builtin_add_overflow(bytes, (size_t)127, &rounded)) return NULL;
-  void *memory = aligned_alloc(64, rounded / 64 * 64);
-  if (!memory) return NULL;
-  memset(memory, 0, bytes);
-  if (o3_ptr_vec_push(&self->blocks, memory)) return memory;
-  free(memory);
-  return NULL;
+  if (block->data || __builtin_add_overflow(bytes, (size_t)127, &rounded)) return;
+  block->data = aligned_alloc(64, rounded / 64 * 64);
+  if (block->data) memset(block->data, 0, bytes);
+}
+
+void *o3_weights_alloc(o3_weights_t *self, size_t bytes) {
+  block_t *block = O3_ARENA_NEW(self->arena, block_t);
+  if (!block) return NULL;
+  *block = (block_t){0};
+  alloc_block(self, bytes, block);
+  if (block->data && !o3_ptr_vec_push(&self->blocks, block)) free_block(self, block);
+  return block->data;
 }
 
 o3_status_t o3_weights_keep_file(o3_weights_t *self, o3_mapped_file_t *file) {
@@ -166,9 +202,23 @@ o3_status_t o3_weights_keep_file(o3_weights_t *self, o3_mapped_file_t *file) {
   return NULL;
 }
 
-void o3_weights_trim(const o3_weights_t *self) {
+static void release(o3_weights_t *self) {
+  self->read = 0;
   for (size_t i = 0; i < self->files.count; ++i) o3_file_release(self->files.items[i]);
+  for (size_t i = 0; i < self->blocks.count; ++i) {
+    const block_t *block = self->blocks.items[i];
+    if (block->part.data) o3_spill_release(&block->part);
+  }
+}
+
+void o3_weights_trim(o3_weights_t *self) {
+  release(self);
   malloc_trim(0);
+}
+
+void o3_weights_count_read(o3_weights_t *self, size_t bytes) {
+  self->read += bytes;
+  if (self->read >= PACE_BYTES) release(self);
 }
 
 /* ---- Reading ---- */
@@ -199,10 +249,11 @@ static o3_status_t mark_used(MlirOperation op, void *context) {
   return NULL;
 }
 
-static void free_block(o3_weights_t *self, const void *data) {
+static void forget_data(o3_weights_t *self, const void *data) {
   for (size_t i = 0; i < self->blocks.count; ++i) {
-    if (self->blocks.items[i] != data) continue;
-    free(self->blocks.items[i]);
+    block_t *block = self->blocks.items[i];
+    if (block->data != data) continue;
+    free_block(self, block);
     self->blocks.items[i] = self->blocks.items[--self->blocks.count];
     return;
   }
@@ -221,7 +272,7 @@ o3_status_t o3_weights_drop_unused(o3_weights_t *self, MlirModule module, size_t
     if (entry->used || !entry->intermediate) {
       self->entries.items[kept++] = entry;
     } else {
-      free_block(self, entry->data);
+      forget_data(self, entry->data);
       entry->data = NULL;
     }
   }
@@ -276,8 +327,10 @@ const void *o3_weights_data(o3_weights_t *self, MlirAttribute attr, size_t *byte
     return made ? made->data : NULL;
   }
   const entry_t *entry = find_entry(self, attr);
-  if (entry && bytes) *bytes = entry->bytes;
-  return entry ? entry->data : NULL;
+  if (!entry) return NULL;
+  o3_weights_count_read(self, entry->bytes);
+  if (bytes) *bytes = entry->bytes;
+  return entry->data;
 }
 
 /* ---- Beside a dump ----

@@ -18,6 +18,9 @@ typedef struct o3_weights o3_weights_t;
 #define O3_WEIGHTS_INLINE_BYTES 1024
 
 o3_status_t o3_weights_create(MlirContext context, o3_weights_t **weights) O3_MUST_USE;
+/* From now on large memory of o3_weights_alloc lies in a file without a name in |folder|, which the system
+ * may write and take the memory back, as with a model's file. At most once a store. */
+o3_status_t o3_weights_spill(o3_weights_t *weights, const char *folder) O3_MUST_USE;
 /* Also unmaps the files it keeps. The IR that refers to it must be gone. */
 void o3_weights_destroy(o3_weights_t *weights);
 
@@ -40,8 +43,14 @@ size_t o3_weights_count(const o3_weights_t *weights);
  * of all intermediate constants that no op of |module| has as an attribute; they are unknown then. */
 o3_status_t o3_weights_drop_unused(o3_weights_t *weights, MlirModule module, size_t first) O3_MUST_USE;
 
-/* Gives back memory that is not needed at once: what was read of kept files, and what was freed. */
-void o3_weights_trim(const o3_weights_t *weights);
+/* Gives back memory that is not needed at once: what lies in files (pointers stay as they are), and what was
+ * freed. */
+void o3_weights_trim(o3_weights_t *weights);
+
+/* |bytes| of the store's data have been read or written; after some tens of MB what lies in files is given
+ * back. o3_weights_data counts what it is asked for; who goes through many weights by pointers calls this
+ * after each. */
+void o3_weights_count_read(o3_weights_t *weights, size_t bytes);
 
 /* The bytes behind an elements attribute; splats are expanded, and i1 takes one byte each. The pointer lives
  * as long as the store. NULL when |attr| is no elements attribute of the store or memory is out. */

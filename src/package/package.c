@@ -27,6 +27,7 @@ static void identify(const o3_package_t *package, const o3_weight_list_t *weight
   for (size_t i = 0; i < weights->count; ++i) {
     o3_build_id_add_text(&id, weights->items[i].symbol);
     o3_build_id_add(&id, weights->items[i].data, weights->items[i].bytes);
+    o3_weights_count_read(weights->store, weights->items[i].bytes);
   }
   o3_build_id_finish(&id, text);
 }

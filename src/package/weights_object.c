@@ -47,7 +47,7 @@ static o3_status_t read_weight(o3_arena_t *arena, MlirAttribute dict, o3_weights
 
 o3_status_t o3_weight_list_read(o3_arena_t *arena, MlirModule module, o3_weights_t *store,
                                 o3_weight_list_t *list) {
-  *list = (o3_weight_list_t){0};
+  *list = (o3_weight_list_t){.store = store};
   MlirAttribute array = o3_op_attr(mlirModuleGetOperation(module), "o3.weights");
   if (mlirAttributeIsNull(array)) return NULL;
   if (!mlirAttributeIsAArray(array)) return o3_status_create(O3_STATUS_INTERNAL, "o3.weights is no array");
@@ -143,6 +143,7 @@ static void put_weights(writer_t *writer, const o3_weight_list_t *list) {
   for (size_t i = 0; i < list->count; ++i) {
     put(writer, list->items[i].data, list->items[i].bytes);
     align(writer, WEIGHT_ALIGN);
+    if (list->store) o3_weights_count_read(list->store, list->items[i].bytes);
   }
 }
 

@@ -20,6 +20,7 @@ typedef struct o3_weight_list {
   const o3_weight_t *items;
   size_t count;
   uint64_t total_bytes;
+  o3_weights_t *store; /* whose data they are; NULL: of none that gives memory back */
 } o3_weight_list_t;
 
 /* The weights named by the module's attribute `o3.weights = [{symbol = "o3w_a", value = dense_resource<a> :

@@ -136,6 +136,8 @@ void o3_workspace_destroy(o3_workspace_t *self) {
   o3_arena_destroy(self->arena);
 }
 
+const char *o3_workspace_folder(const o3_workspace_t *self) { return self->folder; }
+
 const char *o3_workspace_path(const o3_workspace_t *self, o3_work_file_t file) {
   O3_ASSERT((unsigned)file < O3_WORK_FILE_COUNT);
   return self->paths[file];

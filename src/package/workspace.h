@@ -29,6 +29,9 @@ o3_status_t o3_workspace_create(const char *output, o3_workspace_t **workspace) 
 /* Removes the folder with all that is in it. NULL is fine. */
 void o3_workspace_destroy(o3_workspace_t *workspace);
 
+/* The folder's path. Borrowed from the workspace. */
+const char *o3_workspace_folder(const o3_workspace_t *workspace);
+
 /* The file's path; it need not exist. Borrowed from the workspace. */
 const char *o3_workspace_path(const o3_workspace_t *workspace, o3_work_file_t file);
 

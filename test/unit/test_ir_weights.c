@@ -1,4 +1,5 @@
 /* Intermediate constants: gone when the module does not use them, and no others. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "ir/context.h"
@@ -73,7 +74,37 @@ static void drop_unused(void **state) {
   mlirModuleDestroy(inside);
 }
 
+/* Large memory lies in a file then, which shows in nothing but where it starts. */
+static void spilled_data_stays(void **state) {
+  enum { LARGE = 3 << 20 };
+  fixture_t *f = *state;
+  char *folder;
+  assert_ok(o3_file_temp_dir_create(&folder));
+  assert_ok(o3_weights_spill(f->weights, folder));
+  uint8_t *first = o3_weights_alloc(f->weights, LARGE), *second = o3_weights_alloc(f->weights, LARGE);
+  assert_true(first && second);
+  assert_int_equal(first[LARGE - 1], 0);
+  memset(first, 1, LARGE);
+  memset(second, 2, LARGE);
+  MlirType type = o3_tensor_type(1, (int64_t[]){LARGE / 4}, mlirF32TypeGet(f->context));
+  MlirAttribute attr;
+  assert_ok(o3_weights_add(f->weights, "large", type, second, LARGE, &attr));
+  for (int i = 0; i < 20; ++i) assert_ptr_equal(o3_weights_data(f->weights, attr, NULL), second);
+  o3_weights_trim(f->weights);
+  assert_int_equal(first[LARGE - 1], 1);
+  assert_int_equal(second[0], 2);
+  expect(f, add(f, 5), 5); /* of memory that is not large */
+  MlirModule empty = mlirModuleCreateEmpty(mlirLocationUnknownGet(f->context));
+  assert_ok(o3_weights_drop_unused(f->weights, empty, 0));
+  assert_null(o3_weights_data(f->weights, attr, NULL));
+  assert_int_equal(first[0], 1);
+  mlirModuleDestroy(empty);
+  o3_file_temp_dir_remove(folder);
+  free(folder);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test_setup_teardown(drop_unused, set_up, tear_down)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test_setup_teardown(drop_unused, set_up, tear_down),
+                                     cmocka_unit_test_setup_teardown(spilled_data_stays, set_up, tear_down)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,8 +2,8 @@
  *
  *     scf.parallel (strips of tiles)
  *       for panels of tiles
- *         scf.parallel (tiles of the panel)        V: the transformed input of the panel, in scratch memory
- *           call @o3k_f32_winograd<m>_input(...)
+ *         scf.parallel (chunks, blocks of channels)  V: the transformed input of the panel, in scratch memory
+ *           for tiles: call @o3k_f32_winograd<m>_input(...)
  *         scf.parallel (chunks of tiles, blocks)
  *           P, on the stack: the products of a chunk and a block, or several
  *           for points, depth: call @o3k_f32_tile_...(...)   the register tiles of the direct convolution
@@ -13,11 +13,11 @@
  * a V of its own, one chunk, which never leaves its core. Else there is one strip, and threads share each
  * panel: then a core reads its part of the weights alone.
  *
- * Tiles of all images are one sequence. V is point, block of channels, tile, lane; a panel is as many chunks
- * as let V stay in the second-level cache, so that it never goes to memory. A chunk is what one register tile
- * computes: P is then at most 64 KB. A chunk that is not full is computed with what lies in V from earlier:
- * tiles do not mix. Points lie a cache line more than a power of two apart, or their lines would fall into
- * one set. */
+ * Tiles of all images are one sequence. V is chunk, block of channels, point, tile, lane; a panel is as many
+ * chunks as let V stay in the second-level cache, so that it never goes to memory. A chunk is what one
+ * register tile computes: P is then at most 64 KB. A chunk that is not full is computed with what lies in V
+ * from earlier: tiles do not mix. The points of a chunk and block are written together and lie in few pages;
+ * blocks lie a cache line more than a power of two apart, or their lines would fall into one set. */
 #include "target/cpu/winograd_kernel.h"
 
 #include <stdlib.h>
@@ -39,11 +39,11 @@ enum { LANES = O3_BLOCK_LANES, UNROLL = 4, MOST_SUMS = 28 };
 
 typedef struct plan {
   o3_schedule_winograd_t schedule;
-  int64_t tiles;              /* of all images; -1 when known only at run time */
-  int64_t point_step, blocks; /* floats of V from a point to the next; blocks of channels */
-  int64_t outputs;            /* blocks */
-  int last_inputs;            /* channels of the last block that are summed */
-  int last_lanes;             /* outputs of the last block that are computed */
+  int64_t tiles;                              /* of all images; -1 when known only at run time */
+  int64_t blocks, outputs;                    /* blocks of channels; of results */
+  int64_t point_step, block_step, chunk_step; /* floats of V from one to the next */
+  int last_inputs;                            /* channels of the last block that are summed */
+  int last_lanes;                             /* outputs of the last block that are computed */
 } plan_t;
 
 /* Tiles of all images, or -1. */
@@ -73,7 +73,9 @@ static o3_status_t make_plan(const o3_machine_t *machine, MlirOperation product,
   }
   plan->schedule = o3_schedule_winograd(machine, tiles, points, plan->blocks, plan->outputs);
   O3_TRY(o3_schedule_read(product, O3_SCHEDULE_FAMILY_WINOGRAD, &plan->schedule));
-  plan->point_step = plan->blocks * plan->schedule.panel * LANES + LANES;
+  plan->point_step = plan->schedule.chunk * LANES;
+  plan->block_step = points * plan->point_step + LANES;
+  plan->chunk_step = plan->blocks * plan->block_step;
   const o3_schedule_winograd_t *s = &plan->schedule;
   if (s->blocks == 1) return NULL;
   if (plan->outputs % s->blocks)
@@ -94,12 +96,16 @@ o3_status_t o3_winograd_schedule(o3_pass_env_t *env, MlirOperation product) {
   return NULL;
 }
 
+/* Of V. */
+static int64_t panel_floats(const plan_t *plan) {
+  return plan->schedule.panel / plan->schedule.chunk * plan->chunk_step;
+}
+
 o3_status_t o3_winograd_scratch(const o3_machine_t *machine, const o3_winograd_kernel_t *kernel,
                                 int64_t *floats) {
   plan_t plan;
   O3_TRY(make_plan(machine, kernel->product, &plan));
-  *floats = plan.schedule.strips * weight_dim(kernel->product, 1) * weight_dim(kernel->product, 2) *
-            plan.point_step;
+  *floats = plan.schedule.strips * panel_floats(&plan);
   return NULL;
 }
 
@@ -184,26 +190,60 @@ static MlirValue shifted(o3_builder_t *b, MlirValue at, int64_t low) {
   return low ? o3_build2(b, "arith.subi", at, o3_build_index(b, low)) : at;
 }
 
-static o3_status_t build_input(const emitter_t *self, o3_builder_t *b) {
+/* Where in V the tiles of a chunk are; |from|: its first tile in the panel. */
+static MlirValue chunk_address(const emitter_t *self, o3_builder_t *b, MlirValue from) {
+  MlirValue chunk = o3_build2(b, "arith.divui", from, o3_build_index(b, self->plan.schedule.chunk));
+  return add(b, self->v.offset, times(b, chunk, self->plan.chunk_step));
+}
+
+typedef struct input {
+  const emitter_t *self;
+  MlirValue chunk_from, block;
+} input_t;
+
+static o3_status_t build_input_tile(o3_builder_t *b, void *context, MlirValue tile, const MlirValue *carried,
+                                    MlirValue *next) {
   enum { N, C, H, W };
-  MlirValue at, one = o3_build_index(b, 1), a[O3_WINOGRAD_IN_ARGUMENTS];
-  int64_t work = self->plan.blocks * self->form->points * self->form->points * 8;
-  o3_builder_t in = o3_cpu_parallel(b, 1, &self->panel_size, &one, work, &at);
-  place_t place = place_of(self, &in, add(&in, self->panel_from, at));
+  const input_t *input = context;
+  const emitter_t *self = input->self;
+  MlirValue a[O3_WINOGRAD_IN_ARGUMENTS];
+  (void)carried, (void)next;
+  place_t place = place_of(self, b, add(b, add(b, self->panel_from, input->chunk_from), tile));
+  MlirValue image = add(b, self->x.offset, mul(b, place.image, self->x.strides[N]));
+  MlirValue block =
+      add(b, chunk_address(self, b, input->chunk_from), times(b, input->block, self->plan.block_step));
   a[O3_WINOGRAD_IN_X] = self->x.flat;
-  a[O3_WINOGRAD_IN_X_AT] = add(&in, self->x.offset, mul(&in, place.image, self->x.strides[N]));
+  a[O3_WINOGRAD_IN_X_AT] = add(b, image, mul(b, input->block, self->x.strides[C]));
   a[O3_WINOGRAD_IN_X_ROW] = self->x.strides[H];
-  a[O3_WINOGRAD_IN_X_BLOCK] = self->x.strides[C];
   a[O3_WINOGRAD_IN_H] = self->x.sizes[H];
   a[O3_WINOGRAD_IN_W] = self->x.sizes[W];
-  a[O3_WINOGRAD_IN_TOP] = shifted(&in, place.row, self->lows[0]);
-  a[O3_WINOGRAD_IN_LEFT] = shifted(&in, place.column, self->lows[1]);
+  a[O3_WINOGRAD_IN_TOP] = shifted(b, place.row, self->lows[0]);
+  a[O3_WINOGRAD_IN_LEFT] = shifted(b, place.column, self->lows[1]);
   a[O3_WINOGRAD_IN_V] = self->v.flat;
-  a[O3_WINOGRAD_IN_V_AT] = add(&in, self->v.offset, times(&in, at, LANES));
-  a[O3_WINOGRAD_IN_V_POINT] = o3_build_index(&in, self->plan.point_step);
-  a[O3_WINOGRAD_IN_V_BLOCK] = o3_build_index(&in, self->plan.schedule.panel * LANES);
-  a[O3_WINOGRAD_IN_BLOCKS] = o3_build_index(&in, self->plan.blocks);
-  return call_transform(self, &in, false, O3_WINOGRAD_IN_ARGUMENTS, a);
+  a[O3_WINOGRAD_IN_V_AT] = add(b, block, times(b, tile, LANES));
+  a[O3_WINOGRAD_IN_V_POINT] = o3_build_index(b, self->plan.point_step);
+  return call_transform(self, b, false, O3_WINOGRAD_IN_ARGUMENTS, a);
+}
+
+static MlirValue tiles_of_chunk(const emitter_t *self, o3_builder_t *b, MlirValue from) {
+  return least(b, o3_build2(b, "arith.subi", self->panel_size, from),
+               o3_build_index(b, self->plan.schedule.chunk));
+}
+
+/* Block by block: the processor's own prefetching follows the rows of one patch, not of all blocks'. */
+static o3_status_t build_input(const emitter_t *self, o3_builder_t *b) {
+  const plan_t *plan = &self->plan;
+  MlirValue one = o3_build_index(b, 1), chunk = o3_build_index(b, plan->schedule.chunk), at[2];
+  const MlirValue sizes[] = {self->panel_size, o3_build_index(b, plan->blocks)}, steps[] = {chunk, one};
+  int64_t work = plan->schedule.chunk * self->form->points * self->form->points * 8;
+  o3_builder_t in = o3_cpu_parallel(b, 2, sizes, steps, work, at);
+  input_t input = {.self = self, .chunk_from = at[0], .block = at[1]};
+  o3_for_t tiles = {.lower = o3_build_index(&in, 0),
+                    .upper = tiles_of_chunk(self, &in, at[0]),
+                    .step = o3_build_index(&in, 1),
+                    .body = build_input_tile,
+                    .context = &input};
+  return o3_build_for(&in, &tiles, NULL);
 }
 
 /* ---- Products ---- */
@@ -264,8 +304,8 @@ static o3_status_t call_product(o3_builder_t *b, void *context, MlirValue from, 
   MlirValue point = add(b, times(b, task->block, num_points(self)), task->point);
   for (int i = 0; i < O3_TILE_ARGUMENTS; ++i) a[i] = zero;
   a[O3_TILE_X] = self->v.flat;
-  a[O3_TILE_X_AT] = add(b, add(b, self->v.offset, times(b, task->point, plan->point_step)),
-                        times(b, add(b, task->chunk_from, from), LANES));
+  a[O3_TILE_X_AT] = add(b, chunk_address(self, b, task->chunk_from),
+                        add(b, times(b, task->point, plan->point_step), times(b, from, LANES)));
   a[O3_TILE_W] = self->w.flat;
   a[O3_TILE_W_AT] = add(b, self->w.offset, times(b, point, plan->blocks * LANES * LANES));
   a[O3_TILE_Y] = task->p.flat;
@@ -276,7 +316,7 @@ static o3_status_t call_product(o3_builder_t *b, void *context, MlirValue from, 
     a[O3_TILE_Y_NEXT] = o3_build_index(b, block_products(self));
   }
   a[O3_TILE_B] = self->w.flat;
-  a[O3_TILE_S2] = o3_build_index(b, plan->schedule.panel * LANES);
+  a[O3_TILE_S2] = o3_build_index(b, plan->block_step);
   a[O3_TILE_N1] = a[O3_TILE_N0] = one;
   a[O3_TILE_COLS] = o3_build_index(b, LANES);
   depth_arguments(task, b, a);
@@ -508,7 +548,7 @@ static o3_status_t build_products(emitter_t *self, o3_builder_t *b) {
   at[0] = zero;
   o3_builder_t in = o3_cpu_parallel(b, 2 - first, sizes + first, steps + first, work, at + first);
   task_t task = {.self = self, .chunk_from = at[chunks], .block = at[!chunks]};
-  task.count = least(&in, o3_build2(&in, "arith.subi", self->panel_size, at[chunks]), steps[chunks]);
+  task.count = tiles_of_chunk(self, &in, at[chunks]);
   read_view(&in, build_stack(self, &in), &task.p);
   o3_for_t points = {.lower = zero,
                      .upper = o3_build_index(&in, num_points(self)),
@@ -549,7 +589,7 @@ static o3_status_t build_strips(emitter_t *self, o3_builder_t *b) {
   o3_builder_t in = o3_cpu_parallel(b, 1, &strips, &one, work, &strip);
   MlirValue first = o3_build2(&in, "arith.divui", mul(&in, chunks, strip), strips);
   MlirValue end = o3_build2(&in, "arith.divui", mul(&in, chunks, add(&in, strip, one)), strips);
-  self->v.offset = add(&in, self->v.offset, times(&in, strip, num_points(self) * plan->point_step));
+  self->v.offset = add(&in, self->v.offset, times(&in, strip, panel_floats(plan)));
   self->tiles = least(&in, mul(&in, end, chunk), tiles);
   o3_for_t panels = {.lower = mul(&in, first, chunk),
                      .upper = self->tiles,

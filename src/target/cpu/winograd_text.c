@@ -119,7 +119,7 @@ static void write_patch_copy(writer_t *w) {
                    "%%r_in = arith.cmpi ult, %%r, %%h : index\n%%c_in = arith.cmpi ult, %%c, %%w : index\n"
                    "%%in = arith.andi %%r_in, %%c_in : i1\n"
                    "%%rm = arith.muli %%r, %%x_row : index\n%%cm = arith.muli %%c, %%width : index\n"
-                   "%%from0 = arith.addi %%xb, %%rm : index\n%%from = arith.addi %%from0, %%cm : index\n"
+                   "%%from0 = arith.addi %%x, %%rm : index\n%%from = arith.addi %%from0, %%cm : index\n"
                    "%%im = arith.muli %%i, %%patch_row : index\n%%jm = arith.muli %%j, %%width : index\n"
                    "%%to = arith.addi %%im, %%jm : index\n"
                    "scf.for %%l = %%c0 to %%width step %%lanes {\n"
@@ -143,10 +143,9 @@ static void write_inside_test(writer_t *w) {
 /* %D, %d, %d_row: where the patch is. */
 static void write_patch(writer_t *w) {
   o3_strbuf_puts(w->text,
-                 "%km = arith.muli %k, %x_block : index\n%xb = arith.addi %x, %km : index\n"
                  "%D, %d, %d_row = scf.if %inside -> (memref<?xf32>, index, index) {\n"
                  "%tm = arith.muli %top, %x_row : index\n%lm = arith.muli %left, %width : index\n"
-                 "%at0 = arith.addi %xb, %tm : index\n%at = arith.addi %at0, %lm : index\n"
+                 "%at0 = arith.addi %x, %tm : index\n%at = arith.addi %at0, %lm : index\n"
                  "scf.yield %X, %at, %x_row : memref<?xf32>, index, index\n} else {\n");
   write_patch_copy(w);
   o3_strbuf_puts(w->text, "scf.yield %patch, %c0, %patch_row : memref<?xf32>, index, index\n}\n");
@@ -166,9 +165,7 @@ static void write_input_tile(writer_t *w) {
     }
   }
   transform(w, values);
-  o3_strbuf_puts(w->text,
-                 "%kv = arith.muli %k, %v_block : index\n%vk = arith.addi %v, %kv : index\n"
-                 "%vl = arith.addi %vk, %l0 : index\n");
+  o3_strbuf_puts(w->text, "%vl = arith.addi %v, %l0 : index\n");
   write_multiples(w, "point", "vl", "v_point", p * p);
   for (int i = 0; i < p * p; ++i)
     o3_strbuf_printf(w->text, "vector.store %%v%d, %%V[%%point%d] : memref<?xf32>, vector<%dxf32>\n",
@@ -184,11 +181,10 @@ static void write_input(writer_t *w) {
                    "%%patch = memref.cast %%patch0 : memref<%dxf32> to memref<?xf32>\n",
                    p, p * O3_BLOCK_LANES, w->function->lanes, p * p * O3_BLOCK_LANES, p * p * O3_BLOCK_LANES);
   write_inside_test(w);
-  o3_strbuf_puts(w->text, "scf.for %k = %c0 to %blocks step %c1 {\n");
   write_patch(w);
   o3_strbuf_puts(w->text, "scf.for %l0 = %c0 to %width step %lanes {\n");
   write_input_tile(w);
-  o3_strbuf_puts(w->text, "}\n}\n");
+  o3_strbuf_puts(w->text, "}\n");
 }
 
 /* ---- Output ---- */
@@ -257,8 +253,8 @@ static void write_output(writer_t *w) {
 /* ---- Functions ---- */
 
 static const char INPUT_ARGUMENTS[] =
-    "%X: memref<?xf32>, %x: index, %x_row: index, %x_block: index, %h: index, %w: index, %top: index,\n"
-    "%left: index, %V: memref<?xf32>, %v: index, %v_point: index, %v_block: index, %blocks: index";
+    "%X: memref<?xf32>, %x: index, %x_row: index, %h: index, %w: index, %top: index, %left: index,\n"
+    "%V: memref<?xf32>, %v: index, %v_point: index";
 static const char OUTPUT_ARGUMENTS[] =
     "%P: memref<?xf32>, %p: index, %p_point: index, %Y: memref<?xf32>, %y: index, %y_row: index,\n"
     "%B: memref<?xf32>, %b: index, %rows: index, %columns: index";

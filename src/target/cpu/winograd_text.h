@@ -4,17 +4,15 @@
 
 #include <stdbool.h>
 
-/* Arguments of the input transform of one tile, all index but the memrefs, which are memref<?xf32>:
+/* Arguments of the input transform of one tile and block, all index but the memrefs, which are memref<?xf32>:
  *
- *     V[v + (a * p + b) * v_point + k * v_block + lane] = B d B^T    for k below blocks and all lanes
- *     d[i][j] = X[x + k * x_block + (top + i) * x_row + (left + j) * 16 + lane], 0 outside of h rows and w
- * columns
+ *     V[v + (a * p + b) * v_point + lane] = B d B^T    for all lanes
+ *     d[i][j] = X[x + (top + i) * x_row + (left + j) * 16 + lane], 0 outside of h rows and w columns
  */
 typedef enum o3_winograd_input_argument {
   O3_WINOGRAD_IN_X,
   O3_WINOGRAD_IN_X_AT,
   O3_WINOGRAD_IN_X_ROW,
-  O3_WINOGRAD_IN_X_BLOCK,
   O3_WINOGRAD_IN_H,
   O3_WINOGRAD_IN_W,
   O3_WINOGRAD_IN_TOP, /* may be negative */
@@ -22,8 +20,6 @@ typedef enum o3_winograd_input_argument {
   O3_WINOGRAD_IN_V,
   O3_WINOGRAD_IN_V_AT,
   O3_WINOGRAD_IN_V_POINT,
-  O3_WINOGRAD_IN_V_BLOCK,
-  O3_WINOGRAD_IN_BLOCKS,
   O3_WINOGRAD_IN_ARGUMENTS
 } o3_winograd_input_argument_t;
 

@@ -17,10 +17,10 @@
 // CHECK: func.func private @k1_winograd_
 
 // Beside its result a kernel gets memory for the transformed input of some tiles: 4 tiles of 36 points and 2 blocks,
-// a cache line more for each point.
+// a cache line more for each block.
 // BUFFER-LABEL: func.func @main
-// BUFFER: memref.alloc() {alignment = 64 : i64} : memref<5184xf32>
-// BUFFER: call @k0_winograd_{{.*}}memref<5184xf32>
+// BUFFER: memref.alloc() {alignment = 64 : i64} : memref<4640xf32>
+// BUFFER: call @k0_winograd_{{.*}}memref<4640xf32>
 module {
   func.func @main(%x: tensor<1x2x8x8x16xf32>, %u: tensor<1x6x6x2x16x16xf32>, %v: tensor<2x6x6x2x16x16xf32>)
       -> (tensor<1x1x8x8x16xf32>, tensor<1x2x8x8x16xf32>) attributes {o3.symbols = [], o3.guards = []} {

@@ -114,31 +114,10 @@ static bool read_sources(MlirOperation softmax, source_t sources[SOURCES]) {
 
 /* ---- Joining ---- */
 
-static MlirType with_dim(MlirType type, int dim, int64_t size) {
-  int64_t sizes[O3_IR_MAX_RANK];
-  int rank = o3_type_rank(type);
-  for (int i = 0; i < rank; ++i) sizes[i] = i == dim ? size : o3_type_dim(type, i);
-  return o3_tensor_type(rank, sizes, o3_type_element(type));
-}
-
-/* The sizes of |like|'s result with another one, where they have symbols; else null. */
-static MlirAttribute sizes_with(MlirOperation like, int dim, int64_t size) {
-  o3_shape_t shape;
-  MlirAttribute sizes = o3_op_attr(like, "o3.shape");
-  if (mlirAttributeIsNull(sizes)) return sizes;
-  MlirAttribute first = mlirArrayAttrGetElement(sizes, 0);
-  MlirContext context = mlirOperationGetContext(like);
-  o3_shape_from_attr(first, &shape);
-  shape.dims[dim] = o3_expr_const(context, size);
-  int symbols = (int)mlirAffineMapGetNumSymbols(mlirAffineMapAttrGetValue(first));
-  MlirAttribute resized = o3_shape_attr(context, &shape, symbols);
-  return mlirArrayAttrGet(context, 1, &resized);
-}
-
 static MlirValue concatenate(o3_builder_t *b, const MlirValue values[SOURCES], int dim) {
   MlirType one = mlirValueGetType(values[0]);
-  return o3_build1_attrs(b, "tensor.concat", with_dim(one, dim, SOURCES * o3_type_dim(one, dim)), SOURCES,
-                         values, O3_ATTRS({"dim", o3_attr_i64(b->context, dim)}));
+  return o3_build1_attrs(b, "tensor.concat", o3_type_with_dim(one, dim, SOURCES * o3_type_dim(one, dim)),
+                         SOURCES, values, O3_ATTRS({"dim", o3_attr_i64(b->context, dim)}));
 }
 
 static MlirValue build_heads(o3_builder_t *b, const source_t sources[SOURCES]) {
@@ -147,15 +126,17 @@ static MlirValue build_heads(o3_builder_t *b, const source_t sources[SOURCES]) {
   MlirType sums = mlirValueGetType(mlirOperationGetResult(sources[0].product, 0));
   MlirType heads = mlirValueGetType(mlirOperationGetResult(sources[0].heads, 0));
   int last = o3_type_rank(sums) - 1;
-  MlirType all = with_dim(sums, last, SOURCES * o3_type_dim(sums, last));
+  MlirType all = o3_type_with_dim(sums, last, SOURCES * o3_type_dim(sums, last));
   MlirValue w = concatenate(b, weights, 1), bias = concatenate(b, biases, 0);
-  MlirAttribute sizes = sizes_with(sources[0].product, last, o3_type_dim(all, last));
+  MlirAttribute sizes =
+      o3_sizes_with(o3_op_attr(sources[0].product, "o3.shape"), last, o3_type_dim(all, last));
   MlirValue y =
       o3_build1_attrs(b, "o3.matmul", all, O3_VALUES(sources[0].x, w), O3_ATTRS({"o3.shape", sizes}));
   y = o3_build1_attrs(b, "o3.add", all, O3_VALUES(bias, y), O3_ATTRS({"o3.shape", sizes}));
   int64_t count = SOURCES * o3_type_dim(heads, last);
-  return o3_build1_attrs(b, "o3.reshape", with_dim(heads, last, count), O3_VALUES(y),
-                         O3_ATTRS({"o3.shape", sizes_with(sources[0].heads, last, count)}));
+  return o3_build1_attrs(
+      b, "o3.reshape", o3_type_with_dim(heads, last, count), O3_VALUES(y),
+      O3_ATTRS({"o3.shape", o3_sizes_with(o3_op_attr(sources[0].heads, "o3.shape"), last, count)}));
 }
 
 static MlirValue build_part(o3_builder_t *b, MlirValue all, MlirOperation heads, int part) {

@@ -218,7 +218,7 @@ static MlirValue build_sparse(o3_layout_t *self, const conv_t *conv, const o3_sh
 /* ---- Winograd ---- */
 
 static bool fits_winograd(const conv_t *conv) {
-  bool fits = conv->group == 1 && conv->channels >= LANES;
+  bool fits = conv->group == 1 && conv->channels >= LANES && !o3_op_bool(conv->op, "o3.exact", false);
   for (int i = 0; i < 2; ++i)
     fits = fits && o3_layout_size(&conv->w_shape, 2 + i) == O3_WINOGRAD_TAPS && conv->strides[i] == 1 &&
            conv->dilations[i] == 1;

@@ -15,6 +15,9 @@ o3_status_t o3_rewrite_absorb_affine(o3_pass_env_t *env, MlirModule module) O3_M
 /* On cards: products of dequantised 8-bit floats multiply these, and scale what comes out. */
 o3_status_t o3_rewrite_float8_products(o3_pass_env_t *env, MlirModule module) O3_MUST_USE;
 
+/* On CPUs: products and convolutions of 8-bit integers are computed in f32, exactly. */
+o3_status_t o3_rewrite_integer_products(o3_pass_env_t *env, MlirModule module) O3_MUST_USE;
+
 /* On machines whose products of halves are no faster: models in f16 and bf16 are computed in f32. */
 o3_status_t o3_rewrite_widen_precision(o3_pass_env_t *env, MlirModule module) O3_MUST_USE;
 

@@ -1,5 +1,7 @@
 #include "rewrite/rewrite_ir.h"
 
+#include "analysis/shape.h"
+
 bool o3_op_is_pure(MlirOperation op) {
   static const char *const IMPURE[] = {"o3.guard", "o3.bind", "o3.node", "o3.initializer"};
   static const char *const UPSTREAM[] = {"tensor.concat", "tensor.cast"};
@@ -90,6 +92,35 @@ static MlirAttribute shape_of(MlirValue value) {
   if (result >= mlirArrayAttrGetNumElements(shapes)) return (MlirAttribute){0};
   MlirAttribute own = mlirArrayAttrGetElement(shapes, result);
   return mlirArrayAttrGet(mlirAttributeGetContext(own), 1, &own);
+}
+
+MlirType o3_type_with_dim(MlirType type, int dim, int64_t size) {
+  int64_t sizes[O3_IR_MAX_RANK];
+  int rank = o3_type_rank(type);
+  for (int i = 0; i < rank; ++i) sizes[i] = i == dim ? size : o3_type_dim(type, i);
+  return o3_tensor_type(rank, sizes, o3_type_element(type));
+}
+
+MlirAttribute o3_sizes_with(MlirAttribute sizes, int dim, int64_t size) {
+  o3_shape_t shape;
+  if (mlirAttributeIsNull(sizes)) return sizes;
+  MlirAttribute first = mlirArrayAttrGetElement(sizes, 0);
+  MlirContext context = mlirAttributeGetContext(first);
+  o3_shape_from_attr(first, &shape);
+  shape.dims[dim] = o3_expr_const(context, size);
+  int symbols = (int)mlirAffineMapGetNumSymbols(mlirAffineMapAttrGetValue(first));
+  MlirAttribute resized = o3_shape_attr(context, &shape, symbols);
+  return mlirArrayAttrGet(context, 1, &resized);
+}
+
+MlirValue o3_value_slice(o3_builder_t *b, MlirValue value, int axis, int64_t start, int64_t count) {
+  MlirAffineExpr first = mlirAffineConstantExprGet(b->context, start);
+  MlirAttribute starts = mlirAffineMapAttrGet(mlirAffineMapGet(b->context, 0, 0, 1, &first));
+  return o3_build1_attrs(b, "o3.slice", o3_type_with_dim(mlirValueGetType(value), axis, count),
+                         O3_VALUES(value),
+                         O3_ATTRS({"axes", o3_attr_ints(b->context, 1, (int64_t[]){axis})},
+                                  {"starts", starts}, {"steps", o3_attr_ints(b->context, 1, (int64_t[]){1})},
+                                  {"o3.shape", o3_sizes_with(shape_of(value), axis, count)}));
 }
 
 MlirValue o3_value_cast(o3_builder_t *b, MlirValue value, MlirType element) {

@@ -33,6 +33,13 @@ o3_status_t o3_choice_note(o3_arena_t *arena, MlirModule module, MlirOperation o
 o3_status_t o3_choices_append(o3_arena_t *arena, MlirModule module, intptr_t count, const MlirAttribute *list)
     O3_MUST_USE;
 
+/* |type| and the sizes of o3.shape, of one value or null, with another size |size| of dimension |dim|. */
+MlirType o3_type_with_dim(MlirType type, int dim, int64_t size);
+MlirAttribute o3_sizes_with(MlirAttribute sizes, int dim, int64_t size);
+
+/* |count| entries of |value| along |axis|, from |start| on. */
+MlirValue o3_value_slice(o3_builder_t *b, MlirValue value, int axis, int64_t start, int64_t count);
+
 /* |value| with elements of type |element|, from its o3.cast. */
 MlirValue o3_value_cast(o3_builder_t *b, MlirValue value, MlirType element);
 

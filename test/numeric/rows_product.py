@@ -34,6 +34,10 @@ R("MatMulInteger", [T("M,K", "extremes", "u8"), T("K,N", "extremes", "i8")], MAT
   lambda a, b: a.astype(np.int32) @ b.astype(np.int32))
 R("MatMulInteger", [T("M,K", "extremes", "u8"), T("K,N", "extremes", "u8"), C(7, "u8"), C(130, "u8")], MATRIX[:5],
   ["u8"], lambda a, b, x, y: (a.astype(np.int32) - int(x)) @ (b.astype(np.int32) - int(y)))
+# Constant weights: sums that f32 holds, and those that it holds in parts only.
+for depth in (65, 700):
+    R("MatMulInteger", [T(f"M,{depth}", "extremes", "u8"), W(f"{depth},19", "extremes", "i8"), C(130, "u8")], [(5,), (33,), (1,)], ["u8"],
+      lambda a, b, x: (a.astype(np.int32) - int(x)) @ b.astype(np.int32))
 
 
 def gemm(alpha=1.0, beta=1.0, left=False, right=False):
@@ -100,6 +104,9 @@ R("ConvTranspose", ["N,8,H,W", W("8,11,3,3"), W("11")], IMAGE, ["f16"], strides=
 R("ConvTranspose", ["N,18,H,W", W("18,20,3,2"), W("20")], IMAGE, F32, strides=[2, 3], pads=[1, 0, 0, 1], _tol=32)
 R("ConvInteger", [T("N,3,H,W", "extremes", "u8"), W("4,3,3,3", "extremes", "u8"), C(5, "u8")], IMAGE[:3], ["u8"],
   pads=[1, 1, 1, 1])
+for channels in (32, 160):
+    R("ConvInteger", [T(f"N,{channels},H,W", "extremes", "u8"), W(f"20,{channels},3,3", "extremes", "i8"), C(5, "u8")], IMAGE[:3],
+      ["u8"], pads=[1, 1, 1, 1])
 
 # What follows a convolution and may be taken into it.
 # A few outputs beyond full blocks, or alone: sums in parts, and joined; with what is added, from old results.

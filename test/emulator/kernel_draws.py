@@ -41,7 +41,10 @@ def product_schedule(draw, kind, out, by_rows, steps):
             continue
         if promote and (products > 1 or alternate or split > 1 or columns % (16 * promote) or columns + columns // promote > 384):
             continue
-        if split == 1 and products == 1 and not alternate and not promote and draw.random() < 0.3:
+        alone = split == 1 and products == 1 and not alternate and not promote
+        if alone and by_tensor and steps > columns // 64 and draw.random() < 0.4:
+            return schedule + (0, 0, 1)
+        if alone and draw.random() < 0.3:
             return schedule + (0, draw.randint(1, steps))
         return schedule + (promote,) if promote else schedule
 

@@ -97,7 +97,7 @@ def in_f32(body):
 
 def gemm(m, n, k, epilogue="none", kind="f16", by_rows=True, batch=0, out=None, schedule=None, tf32=False):
     """schedule: consumers, products, columns, stages, split, group_rows, store_by_tensor, alternate, and perhaps promote,
-    streams (gemm_kernel.h); None lets the family choose. 8-bit floats have extras in |out|."""
+    streams, late_stores (gemm_kernel.h); None lets the family choose. 8-bit floats have extras in |out|."""
     out = out or kind
     lead, b = ([batch], "b, ") if batch else ([], "")
     other = out if kind in FLOAT8 else kind
@@ -496,6 +496,10 @@ def checked():
               gemm(700, 1096, 392, "bias", batch=2, out="f32", schedule=(2, 2, 128, 6, 1, 8, 0, 1))]
     cases += [gemm(m, n, k, e, kind, False, schedule=(*tile, 0, streams)) for m, n, k, e, kind, tile, streams in [
         (300, 520, 1000, "biasgelu", "f16", (2, 1, 256, 4, 1, 8, 1, 0), 132), (129, 72, 5000, "biasresidual", "bf16", (1, 1, 64, 6, 1, 8, 0, 0), 77)]]
+    cases += [gemm(m, n, k, e, kind, rows, batch, schedule=(consumers, 1, columns, stages, 1, 8, 1, 0, 0, 0, 1))
+              for m, n, k, e, kind, rows, batch, consumers, columns, stages in [
+                  (4040, 4088, 520, "biasresidual", "f16", True, 0, 2, 256, 4), (5000, 1000, 264, "biasgelu", "bf16", False, 0, 2, 192, 3),
+                  (300, 264, 200, "none", "f16", True, 50, 2, 128, 2), (20000, 72, 392, "bias", "f16", False, 0, 1, 64, 8)]]
     cases += [gemm(m, n, k, e, kind, rows, batch, out) for m, n, k, e, kind, rows, batch, out in [
         (1, 1000, 2048, "bias", "f16", False, 0, None), (1, 1001, 2049, "bias", "f32", True, 0, None),
         (1, 1001, 2049, "none", "f32", False, 0, None), (7, 77, 130, "biasresidual", "bf16", True, 0, None),

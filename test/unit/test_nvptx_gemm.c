@@ -70,7 +70,7 @@ static void test_schedules_are_valid(void **state) {
   assert_ok(o3_context_create(&context));
   for (size_t i = 0; i < sizeof(FLAGS) / sizeof(FLAGS[0]); ++i) {
     const int *f = FLAGS[i];
-    const o3_gemm_schedule_t schedule = {2, f[0], f[1], f[2], 1, 1, 8, i % 2 == 0, f[3], 0, f[4]};
+    const o3_gemm_schedule_t schedule = {2, f[0], f[1], f[2], 1, 1, 8, i % 2 == 0, f[3], 0, f[4], false};
     o3_gemm_t gemm = nvptx_product(SIZES[6], i % 3, O3_GPU_F16, O3_GPU_F16);
     check_scheduled(context, &gemm, &schedule, NULL);
     assert_int_equal(o3_gemm_tile_rows(&schedule), 64 * f[0] * (f[3] ? 1 : 2));
@@ -83,9 +83,9 @@ static void test_schedules_are_valid(void **state) {
 static void test_float8_texts_are_valid(void **state) {
   static const int64_t FLOAT8_SIZES[][3] = {
       {1, 8, 16}, {300, 264, 208}, {8192, 8192, 8192}, {4096, 4096, 4096}};
-  static const o3_gemm_schedule_t GIVEN[] = {{2, 1, 256, 4, 1, 1, 8, true, false, 2, 0},
-                                             {2, 1, 192, 4, 1, 1, 8, true, false, 1, 0},
-                                             {2, 2, 192, 4, 1, 1, 8, true, true, 0, 0}};
+  static const o3_gemm_schedule_t GIVEN[] = {{2, 1, 256, 4, 1, 1, 8, true, false, 2, 0, false},
+                                             {2, 1, 192, 4, 1, 1, 8, true, false, 1, 0, false},
+                                             {2, 2, 192, 4, 1, 1, 8, true, true, 0, 0, false}};
   MlirContext context;
   (void)state;
   assert_ok(o3_context_create(&context));
@@ -107,25 +107,47 @@ static void test_float8_texts_are_valid(void **state) {
   o3_context_destroy(context);
 }
 
+/* With more panels than a panel's buffers, with one, and with few stages. */
+static void test_late_stores_are_valid(void **state) {
+  static const int TILES[][3] = {
+      {2, 256, 4}, {2, 192, 2}, {1, 64, 8}, {1, 128, 3}}; /* consumers, columns, stages */
+  MlirContext context;
+  (void)state;
+  assert_ok(o3_context_create(&context));
+  for (size_t i = 0; i < sizeof(TILES) / sizeof(TILES[0]); ++i) {
+    const int *f = TILES[i];
+    const o3_gemm_schedule_t schedule = {f[0], 1, f[1], f[2], 1, 1, 8, true, false, 0, 0, true};
+    o3_gemm_t gemm = nvptx_product(SIZES[6], i % 2, O3_GPU_F16, O3_GPU_F16);
+    check_scheduled(context, &gemm, &schedule, NULL);
+  }
+  o3_context_destroy(context);
+}
+
 static void test_schedules_are_refused(void **state) {
   static const struct {
     o3_gemm_schedule_t schedule;
     const char *why;
   } BAD[] = {
-      {{3, 1, 128, 4, 1, 1, 8, true, false, 0, 0}, "it has neither one nor two warpgroups or products"},
-      {{2, 2, 256, 2, 1, 1, 8, true, true, 0, 0}, "a thread has no registers for so many sums"},
-      {{1, 2, 128, 4, 1, 1, 8, true, true, 0, 0}, "one warpgroup alone cannot alternate"},
-      {{2, 1, 64, 4, 3, 1, 8, false, false, 0, 0}, "it splits k into other than 1, 2, 4, 8"},
-      {{2, 1, 256, 4, 1, 1, 8, true, false, 1, 0}, "a thread has no registers for sums of stages besides"},
-      {{2, 2, 128, 4, 1, 1, 8, true, true, 1, 0},
+      {{3, 1, 128, 4, 1, 1, 8, true, false, 0, 0, false},
+       "it has neither one nor two warpgroups or products"},
+      {{2, 2, 256, 2, 1, 1, 8, true, true, 0, 0, false}, "a thread has no registers for so many sums"},
+      {{1, 2, 128, 4, 1, 1, 8, true, true, 0, 0, false}, "one warpgroup alone cannot alternate"},
+      {{2, 1, 64, 4, 3, 1, 8, false, false, 0, 0, false}, "it splits k into other than 1, 2, 4, 8"},
+      {{2, 1, 256, 4, 1, 1, 8, true, false, 1, 0, false},
+       "a thread has no registers for sums of stages besides"},
+      {{2, 2, 128, 4, 1, 1, 8, true, true, 1, 0, false},
        "sums of stages are of warpgroups that have one product alone"},
-      {{2, 1, 128, 1, 1, 1, 8, true, false, 0, 0},
+      {{2, 1, 128, 1, 1, 1, 8, true, false, 0, 0, false},
        "a stage is given back when the next one is multiplied, so one alone is not enough"},
-      {{2, 1, 128, 4, 2, 1, 8, false, false, 0, 5},
+      {{2, 1, 128, 4, 2, 1, 8, false, false, 0, 5, false},
        "blocks that share the steps of all tiles have one product of their own"},
-      {{2, 1, 128, 4, 1, 1, 8, true, false, 0, 1 << 20},
+      {{2, 1, 128, 4, 1, 1, 8, true, false, 0, 1 << 20, false},
        "blocks that share the steps of all tiles have one each, and their numbers fit into 32 bits"},
-      {{2, 2, 128, 7, 1, 1, 8, true, true, 0, 0}, "its stages do not fit into the shared memory"}};
+      {{2, 2, 128, 4, 1, 1, 8, true, true, 0, 0, true},
+       "late stores are by TMA, of warpgroups that have one product of a tile of their block's own"},
+      {{2, 1, 128, 4, 1, 1, 8, false, false, 0, 0, true},
+       "late stores are by TMA, of warpgroups that have one product of a tile of their block's own"},
+      {{2, 2, 128, 7, 1, 1, 8, true, true, 0, 0, false}, "its stages do not fit into the shared memory"}};
   (void)state;
   o3_gemm_t gemm = nvptx_product(SIZES[6], true, O3_GPU_F16, O3_GPU_F16);
   for (size_t i = 0; i < sizeof(BAD) / sizeof(BAD[0]); ++i)
@@ -151,13 +173,23 @@ static void test_other_schedules_are_refused(void **state) {
   }
 }
 
-/* Epilogues are hidden where k is short and a multiprocessor has several tiles. */
-static void test_short_products_alternate(void **state) {
-  static const int64_t CASES[][4] = {{8192, 4096, 1024, 1}, {8192, 4096, 8192, 0}, {1024, 1024, 1024, 0}};
+/* Stores are hidden where k is short and a multiprocessor has several tiles: by warpgroups that alternate, or
+ * under the next tile where there are many and the epilogue reads nothing. */
+static void test_short_products_hide_stores(void **state) {
+  static const struct {
+    int64_t sizes[3];
+    int extras;
+    bool alternate, late_stores;
+  } CASES[] = {{{8192, 4096, 1024}, 0, false, true},  {{8192, 4096, 1024}, 1, true, false},
+               {{2048, 4096, 1024}, 0, true, false},  {{8192, 3072, 768}, 0, false, true},
+               {{1024, 1024, 1024}, 0, false, false}, {{4096, 4096, 4096}, 0, false, true}};
   (void)state;
   for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); ++i) {
-    o3_gemm_t gemm = nvptx_product(CASES[i], true, O3_GPU_F16, O3_GPU_F16);
-    assert_int_equal(o3_gemm_schedule(&gemm, o3_gpu_find("hopper")).alternate, CASES[i][3]);
+    o3_gemm_t gemm = nvptx_product(CASES[i].sizes, true, O3_GPU_F16, O3_GPU_F16);
+    gemm.num_extras = CASES[i].extras;
+    o3_gemm_schedule_t schedule = o3_gemm_schedule(&gemm, o3_gpu_find("hopper"));
+    assert_int_equal(schedule.alternate, CASES[i].alternate);
+    assert_int_equal(schedule.late_stores, CASES[i].late_stores);
   }
 }
 
@@ -284,12 +316,18 @@ static void test_refuses(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_texts_are_valid),          cmocka_unit_test(test_schedules_are_valid),
-      cmocka_unit_test(test_float8_texts_are_valid),   cmocka_unit_test(test_schedules_are_refused),
-      cmocka_unit_test(test_long_k_is_shared),         cmocka_unit_test(test_other_schedules_are_refused),
-      cmocka_unit_test(test_short_products_alternate), cmocka_unit_test(test_epilogue_is_part_of_the_name),
-      cmocka_unit_test(test_windows_are_valid),        cmocka_unit_test(test_windows_have_corners),
-      cmocka_unit_test(test_refuses_windows),          cmocka_unit_test(test_refuses)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_texts_are_valid),
+                                     cmocka_unit_test(test_schedules_are_valid),
+                                     cmocka_unit_test(test_float8_texts_are_valid),
+                                     cmocka_unit_test(test_late_stores_are_valid),
+                                     cmocka_unit_test(test_schedules_are_refused),
+                                     cmocka_unit_test(test_long_k_is_shared),
+                                     cmocka_unit_test(test_other_schedules_are_refused),
+                                     cmocka_unit_test(test_short_products_hide_stores),
+                                     cmocka_unit_test(test_epilogue_is_part_of_the_name),
+                                     cmocka_unit_test(test_windows_are_valid),
+                                     cmocka_unit_test(test_windows_have_corners),
+                                     cmocka_unit_test(test_refuses_windows),
+                                     cmocka_unit_test(test_refuses)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -61,7 +61,7 @@ static void store_pair(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, const o
   if (ragged) o3_kt_end(t);
 }
 
-enum { PANEL_PIECES = 8 };
+enum { PANEL_PIECES = 8, STAGING_BUFFERS = 2 }; /* buffers: of a consumer */
 
 /* A part's columns may end within its last panel. */
 static int panels_of(const o3_gemm_part_t *p) { return (p->pieces + PANEL_PIECES - 1) / PANEL_PIECES; }
@@ -86,27 +86,28 @@ static void store_pairs(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, const 
   }
 }
 
-/* Through shared memory, of which there are two buffers. */
-static void store_panel(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, const o3_gemm_part_t *p, int panel,
-                        o3_gemm_pair_extras_t *extras) {
+/* The words of a panel's pairs. */
+static void finish_panel(o3_gemm_writer_t *w, const o3_gemm_part_t *p, int panel,
+                         o3_gemm_pair_extras_t *extras, int words[O3_GEMM_PANEL_PAIRS]) {
   o3_kernel_text_t *t = w->t;
-  int number = p->first_panel + panel, panels = w->s->products * panels_of(p);
-  int words[O3_GEMM_PANEL_PAIRS],
-      staging = o3_kt_shared(t, c->staging, o3_kt_i32(t, number % 2 * O3_GEMM_STAGING_BYTES));
   for (int i = 0; i < O3_GEMM_PANEL_PAIRS; ++i) {
     int pair = finish_pair(w, p, panel * PANEL_PIECES + i / 2, i % 2, &extras[i]);
     words[i] = o3_kt_value(t, "llvm.bitcast %%v%d : vector<2x%s> to i32", pair, o3_gemm_type(w->g->out));
   }
-  int running = number == 0 && panels % 2 ? 0 : 1; /* that do not read this buffer */
-  o3_kt_if(t, c->leader);
-  o3_kt_line(t, "nvvm.cp.async.bulk.wait_group %d {read}", running);
-  o3_kt_end(t);
-  o3_kt_barrier(t, c->id, O3_GEMM_WARPGROUP);
+}
+
+/* Puts a panel's words into shared memory. */
+static void stage_panel(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, int staging,
+                        const int words[O3_GEMM_PANEL_PAIRS]) {
+  o3_kernel_text_t *t = w->t;
   int lane = o3_kt_op_const(t, "andi", c->thread, 31), warp = o3_kt_op_const(t, "shrui", c->thread, 5);
   for (int i = 0; i < 4; ++i) o3_kt_store_matrices(t, staging, warp, lane, 2 * i, words + 4 * i);
-  o3_kt_line(t, "nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}");
-  o3_kt_barrier(t, c->id, O3_GEMM_WARPGROUP);
-  o3_kt_if(t, c->leader);
+}
+
+/* From there to D, by one thread. */
+static void ask_for_store(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, const o3_gemm_part_t *p,
+                          int panel, int staging) {
+  o3_kernel_text_t *t = w->t;
   char map[16];
   snprintf(map, sizeof(map), "%%map%d", 2 + w->g->num_extras);
   int row = o3_kt_op(t, "addi", p->at.row, c->first);
@@ -114,7 +115,47 @@ static void store_panel(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, const 
       t, map, staging, 4,
       (int[]){o3_kt_op_const(t, "addi", p->column, panel * 64), row, p->at.batch[1], p->at.batch[0]});
   o3_kt_line(t, "nvvm.cp.async.bulk.commit.group");
-  o3_kt_end(t);
+}
+
+/* Waits until at most |running| stores still read their buffers, for the whole warpgroup. */
+static void wait_for_buffers(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, int running) {
+  o3_kt_if(w->t, c->leader);
+  o3_kt_line(w->t, "nvvm.cp.async.bulk.wait_group %d {read}", running);
+  o3_kt_end(w->t);
+  o3_kt_barrier(w->t, c->id, O3_GEMM_WARPGROUP);
+}
+
+/* What the warpgroup has put into shared memory can be read by TMA. */
+static void publish_buffers(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c) {
+  o3_kt_line(w->t,
+             "nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}");
+  o3_kt_barrier(w->t, c->id, O3_GEMM_WARPGROUP);
+}
+
+static int staging_buffer(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, int number) {
+  return o3_kt_shared(w->t, c->staging, o3_kt_i32(w->t, (int64_t)number * O3_GEMM_STAGING_BYTES));
+}
+
+/* A panel through shared memory, of which there are two buffers; |stores|: condition, of the thread that asks
+ * TMA for it. */
+static void send_panel(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, const o3_gemm_part_t *p, int panel,
+                       const int words[O3_GEMM_PANEL_PAIRS], int stores) {
+  int number = p->first_panel + panel, panels = w->s->products * panels_of(p);
+  int staging = staging_buffer(w, c, number % STAGING_BUFFERS);
+  bool alone = number == 0 && panels % STAGING_BUFFERS; /* the store before reads this buffer */
+  wait_for_buffers(w, c, alone ? 0 : STAGING_BUFFERS - 1);
+  stage_panel(w, c, staging, words);
+  publish_buffers(w, c);
+  o3_kt_if(w->t, stores);
+  ask_for_store(w, c, p, panel, staging);
+  o3_kt_end(w->t);
+}
+
+static void store_panel(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, const o3_gemm_part_t *p, int panel,
+                        o3_gemm_pair_extras_t *extras) {
+  int words[O3_GEMM_PANEL_PAIRS];
+  finish_panel(w, p, panel, extras, words);
+  send_panel(w, c, p, panel, words, c->leader);
 }
 
 /* What the next panel's epilogue reads is asked for before a panel is stored, where registers are left: no
@@ -173,6 +214,63 @@ void o3_gemm_end_stores(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, o3_gem
   for (int p = 0; p < w->s->products; ++p)
     for (int i = 0; i < count; ++i) stores->values[p][i] = o3_kt_member(w->t, count, sums[p], i);
   store_panels(w, c, stores);
+}
+
+/* ---- Late stores ---- */
+
+int o3_gemm_panels(const o3_gemm_schedule_t *s) { return s->columns / 64; }
+
+void o3_gemm_keep_results(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, o3_gemm_stores_t *stores,
+                          int sums, int *words) {
+  const o3_gemm_part_t *part = stores->parts;
+  o3_gemm_pair_extras_t extras[O3_GEMM_PANEL_PAIRS];
+  int count = w->s->columns / 2;
+  for (int i = 0; i < count; ++i) stores->values[0][i] = o3_kt_member(w->t, count, sums, i);
+  for (int panel = 0; panel < o3_gemm_panels(w->s); ++panel) {
+    bool asked = panel == 0 && stores->early;
+    if (!asked) load_panel(w, c, part, panel, extras);
+    finish_panel(w, part, panel, asked ? stores->extras : extras, words + panel * O3_GEMM_PANEL_PAIRS);
+  }
+}
+
+/* Condition: this thread asks for the stores of |late|. */
+static int sends_late(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, const o3_gemm_late_t *late) {
+  int is_there = o3_kt_cmp_const(w->t, "sge", late->tile, 0);
+  return o3_kt_value(w->t, "arith.andi %%v%d, %%v%d : i1", c->leader, is_there);
+}
+
+static o3_gemm_part_t late_part(const o3_gemm_writer_t *w, const o3_gemm_place_t *at) {
+  return (o3_gemm_part_t){.at = *at, .column = at->column, .pieces = w->s->columns / 8};
+}
+
+void o3_gemm_store_late(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, const o3_gemm_place_t *at,
+                        const o3_gemm_late_t *late, int panel) {
+  const o3_gemm_part_t part = late_part(w, at);
+  send_panel(w, c, &part, panel, late->words + panel * O3_GEMM_PANEL_PAIRS, sends_late(w, c, late));
+}
+
+/* Behind the last products the warpgroup's rows of A in each stage are free, and as large as a panel. */
+static int last_buffer(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, int panel) {
+  o3_kernel_text_t *t = w->t;
+  if (panel < STAGING_BUFFERS) return staging_buffer(w, c, panel);
+  int rows = o3_kt_op_const(t, "muli", c->first, O3_GEMM_ROW_BYTES);
+  return o3_kt_shared(t, w->shared,
+                      o3_kt_op_const(t, "addi", rows, (int64_t)(panel - STAGING_BUFFERS) * w->a_bytes));
+}
+
+void o3_gemm_store_last(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, const o3_gemm_place_t *at,
+                        const o3_gemm_late_t *late) {
+  const o3_gemm_part_t part = late_part(w, at);
+  int panels = o3_gemm_panels(w->s), buffers[O3_GEMM_MAX_COLUMNS / 64];
+  wait_for_buffers(w, c, 0);
+  for (int i = 0; i < panels; ++i) {
+    buffers[i] = last_buffer(w, c, i);
+    stage_panel(w, c, buffers[i], late->words + i * O3_GEMM_PANEL_PAIRS);
+  }
+  publish_buffers(w, c);
+  o3_kt_if(w->t, sends_late(w, c, late));
+  for (int i = 0; i < panels; ++i) ask_for_store(w, c, &part, i, buffers[i]);
+  o3_kt_end(w->t);
 }
 
 /* ---- Sums shared by a cluster ---- */

@@ -6,6 +6,7 @@
  *
  * Shared memory: [A of each stage][B of each stage][staging of D][barriers full, empty]. */
 #include <stdio.h>
+#include <string.h>
 
 #include "target/nvptx/gemm_writer.h"
 
@@ -47,20 +48,20 @@ static int tiles_at_once(const o3_gemm_writer_t *w) {
   return is_told(w->g) ? w->kernel->rows.blocks : w->kernel->grid[0] / w->s->split;
 }
 
-/* Of the block's tiles each |every|th from |first|. */
-static int open_tiles(o3_gemm_writer_t *w, int first, int every, o3_kt_carried_t turn[2]) {
+/* Of the block's tiles each |every|th from |first|; opens the loop over them. */
+static int open_tiles(o3_gemm_writer_t *w, int first, int every, int count, o3_kt_carried_t *carried) {
   o3_kernel_text_t *t = w->t;
   if (w->s->streams) {
     int range[2];
     o3_gemm_stream_tiles(w, range);
-    return o3_kt_for(t, range[0], range[1], o3_kt_i32(t, 1), 2, turn);
+    return o3_kt_for(t, range[0], range[1], o3_kt_i32(t, 1), count, carried);
   }
   if (w->s->split > 1 && is_told(w->g)) { /* each cluster has one */
     int one = o3_kt_i32(t, 1);
-    return o3_kt_for(t, first, o3_kt_op(t, "addi", first, one), one, 2, turn);
+    return o3_kt_for(t, first, o3_kt_op(t, "addi", first, one), one, count, carried);
   }
   int tiles = all_tiles(w), step = o3_kt_i32(t, (int64_t)tiles_at_once(w) * every);
-  return o3_kt_for(t, first, tiles, step, 2, turn);
+  return o3_kt_for(t, first, tiles, step, count, carried);
 }
 
 /* The stage after turn[0] and the parity of its turn after turn[1]. */
@@ -247,7 +248,7 @@ static void producer(o3_gemm_writer_t *w) {
   o3_kt_carried_t turn[2], inner[2];
   int next[2], zero = o3_kt_i32(t, 0);
   for (int i = 0; i < 2; ++i) turn[i] = (o3_kt_carried_t){.init = zero, .type = "i32"};
-  int tile = open_tiles(w, w->block, 1, turn), place[3];
+  int tile = open_tiles(w, w->block, 1, 2, turn), place[3];
   o3_gemm_segment_t segment = segment_of(w, tile);
   int first = segment.first;
   o3_gemm_place_t at = tile_place(w, tile);
@@ -315,34 +316,71 @@ static void end_turn(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, int tile)
   o3_kt_end(t);
 }
 
-/* The products of |steps| steps of a tile, from the stage and parity of |turn|, which it moves on: structs of
- * sums that are complete once finish() was called. Gives the last stage, which is then to be released. */
-static int products(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, int steps, int turn[2],
-                    int sums[O3_GEMM_MAX_PRODUCTS]) {
+/* Products of a tile that run: the next stage and its parity, the one that is to be released, the sums. */
+typedef struct o3_gemm_running {
+  int stage, parity, last;
+  int sums[O3_GEMM_MAX_PRODUCTS];
+} o3_gemm_running_t;
+
+static void advance(o3_gemm_writer_t *w, o3_gemm_running_t *r) {
+  int next[2];
+  next_stage(w, r->stage, r->parity, next);
+  r->last = r->stage, r->stage = next[0], r->parity = next[1];
+}
+
+/* A tile's first step, from the stage and parity of |turn|. */
+static void first_step_of(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, const int turn[2],
+                          o3_gemm_running_t *r) {
+  *r = (o3_gemm_running_t){.stage = turn[0], .parity = turn[1]};
+  o3_kt_mbarrier_wait(w->t, barrier_at(w, w->full, r->stage), r->parity);
+  multiply(w, c, r->stage, NULL, r->sums);
+  advance(w, r);
+}
+
+static void next_step_of(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, o3_gemm_running_t *r) {
+  int sums[O3_GEMM_MAX_PRODUCTS];
+  o3_kt_mbarrier_wait(w->t, barrier_at(w, w->full, r->stage), r->parity);
+  multiply(w, c, r->stage, r->sums, sums);
+  memcpy(r->sums, sums, sizeof(sums));
+  o3_kt_wgmma_wait(w->t, 1);
+  release(w, c, r->last);
+  advance(w, r);
+}
+
+/* The steps from |first| to before |end| (value). */
+static void steps_of(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, int first, int end,
+                     o3_gemm_running_t *r) {
+  enum { STATE = 3 };
   o3_kernel_text_t *t = w->t;
   char type[24];
-  int next[O3_GEMM_MAX_PRODUCTS + 3], count = w->s->products;
-  o3_kt_carried_t carried[O3_GEMM_MAX_PRODUCTS + 3], *state = carried + count;
+  int count = w->s->products, *state[STATE] = {&r->stage, &r->parity, &r->last};
+  int next[STATE + O3_GEMM_MAX_PRODUCTS];
+  o3_kt_carried_t carried[STATE + O3_GEMM_MAX_PRODUCTS];
   snprintf(type, sizeof(type), "!sums%d", w->s->columns / 2);
-  o3_kt_mbarrier_wait(t, barrier_at(w, w->full, turn[0]), turn[1]);
-  multiply(w, c, turn[0], NULL, sums);
-  next_stage(w, turn[0], turn[1], next);
-  for (int i = 0; i < count; ++i) carried[i] = (o3_kt_carried_t){.init = sums[i], .type = type};
-  for (int i = 0; i < 3; ++i) state[i] = (o3_kt_carried_t){.init = i < 2 ? next[i] : turn[0], .type = "i32"};
-  int one = o3_kt_i32(t, 1);
-  o3_kt_for(t, one, steps, one, count + 3, carried);
-  int stage = state[0].value;
-  for (int i = 0; i < count; ++i) sums[i] = carried[i].value;
-  o3_kt_mbarrier_wait(t, barrier_at(w, w->full, stage), state[1].value);
-  multiply(w, c, stage, sums, next);
-  o3_kt_wgmma_wait(t, 1);
-  release(w, c, state[2].value);
-  next_stage(w, stage, state[1].value, &next[count]);
-  next[count + 2] = stage;
-  o3_kt_end_for(t, count + 3, carried, next);
-  for (int i = 0; i < count; ++i) sums[i] = carried[i].result;
-  turn[0] = state[0].result, turn[1] = state[1].result;
-  return state[2].result;
+  for (int i = 0; i < STATE; ++i) carried[i] = (o3_kt_carried_t){.init = *state[i], .type = "i32"};
+  for (int i = 0; i < count; ++i) carried[STATE + i] = (o3_kt_carried_t){.init = r->sums[i], .type = type};
+  o3_kt_for(t, o3_kt_i32(t, first), end, o3_kt_i32(t, 1), STATE + count, carried);
+  for (int i = 0; i < STATE; ++i) *state[i] = carried[i].value;
+  for (int i = 0; i < count; ++i) r->sums[i] = carried[STATE + i].value;
+  next_step_of(w, c, r);
+  for (int i = 0; i < STATE; ++i) next[i] = *state[i];
+  for (int i = 0; i < count; ++i) next[STATE + i] = r->sums[i];
+  o3_kt_end_for(t, STATE + count, carried, next);
+  for (int i = 0; i < STATE; ++i) *state[i] = carried[i].result;
+  for (int i = 0; i < count; ++i) r->sums[i] = carried[STATE + i].result;
+}
+
+/* The products of |steps| (value) steps of a tile, from the stage and parity of |turn|, which it moves on:
+ * structs of sums that are complete once finish() was called. Gives the last stage, which is then to be
+ * released. */
+static int products(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, int steps, int turn[2],
+                    int sums[O3_GEMM_MAX_PRODUCTS]) {
+  o3_gemm_running_t r;
+  first_step_of(w, c, turn, &r);
+  steps_of(w, c, 1, steps, &r);
+  memcpy(sums, r.sums, sizeof(r.sums));
+  turn[0] = r.stage, turn[1] = r.parity;
+  return r.last;
 }
 
 /* Part |part| of a step's columns alone: the sums of its stage, complete. */
@@ -408,6 +446,26 @@ static void own_tile(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, const o3_
   o3_gemm_end_stores(w, c, &stores, sums);
 }
 
+/* The same when stores are late: those of the tile before, |late|, run beside the first steps, a panel beside
+ * each. The tile takes its place. */
+static void late_tile(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, int tile, int turn[2],
+                      o3_gemm_late_t *late) {
+  o3_gemm_stores_t stores;
+  o3_gemm_running_t r;
+  o3_gemm_place_t at = tile_place(w, tile), before = tile_place(w, late->tile);
+  first_step_of(w, c, turn, &r);
+  for (int panel = 0; panel < o3_gemm_panels(w->s); ++panel) {
+    if (panel) next_step_of(w, c, &r);
+    o3_gemm_store_late(w, c, &before, late, panel);
+  }
+  o3_gemm_begin_stores(w, c, &at, &stores);
+  steps_of(w, c, o3_gemm_panels(w->s), o3_kt_i32(w->t, w->k_blocks), &r);
+  finish(w, c, r.last, r.sums);
+  o3_gemm_keep_results(w, c, &stores, r.sums[0], late->words);
+  late->tile = tile;
+  turn[0] = r.stage, turn[1] = r.parity;
+}
+
 /* A part of a tile's steps, or all of them: other blocks have the rest. */
 static void shared_tile(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, const o3_gemm_place_t *at,
                         const o3_gemm_segment_t *segment, int stage[2]) {
@@ -459,26 +517,58 @@ static int first_tile(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, o3_kt_ca
   return first;
 }
 
-static void consumer(o3_gemm_writer_t *w) {
+/* Tiles of which each is stored under the products of the next one, and the last one behind all. */
+static void late_tiles(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c) {
+  enum { TURN = 2, STATE = TURN + 1, MOST = STATE + O3_GEMM_MAX_COLUMNS / 64 * O3_GEMM_PANEL_PAIRS };
+  o3_kernel_text_t *t = w->t;
+  o3_kt_carried_t carried[MOST];
+  o3_gemm_late_t late;
+  int words = o3_gemm_panels(w->s) * O3_GEMM_PANEL_PAIRS, next[MOST], zero = o3_kt_i32(t, 0);
+  for (int i = 0; i < STATE + words; ++i) carried[i] = (o3_kt_carried_t){.init = zero, .type = "i32"};
+  carried[TURN].init = o3_kt_i32(t, -1);
+  int tile = open_tiles(w, w->block, 1, STATE + words, carried);
+  for (int i = 0; i < TURN; ++i) next[i] = carried[i].value;
+  late.tile = carried[TURN].value;
+  for (int i = 0; i < words; ++i) late.words[i] = carried[STATE + i].value;
+  late_tile(w, c, tile, next, &late);
+  next[TURN] = late.tile;
+  memcpy(&next[STATE], late.words, (size_t)words * sizeof(int));
+  o3_kt_end_for(t, STATE + words, carried, next);
+  late.tile = carried[TURN].result;
+  for (int i = 0; i < words; ++i) late.words[i] = carried[STATE + i].result;
+  o3_gemm_place_t at = tile_place(w, late.tile);
+  o3_gemm_store_last(w, c, &at, &late);
+}
+
+/* Tiles that are stored before the next one's products begin. */
+static void stored_tiles(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c) {
   o3_kernel_text_t *t = w->t;
   o3_kt_carried_t turn[2];
-  o3_gemm_consumer_t c = begin_consumer(w);
-  int first = first_tile(w, &c, turn), tile = open_tiles(w, first, w->s->alternate ? 2 : 1, turn);
+  int first = first_tile(w, c, turn), tile = open_tiles(w, first, w->s->alternate ? 2 : 1, 2, turn);
   int stage[2] = {turn[0].value, turn[1].value}, sums[O3_GEMM_MAX_PRODUCTS];
   o3_gemm_place_t at = tile_place(w, tile);
   if (w->s->split > 1) {
     o3_gemm_stores_t stores;
-    o3_gemm_begin_stores(w, &c, &at, &stores);
-    finish(w, &c, products(w, &c, o3_kt_i32(t, w->k_blocks), stage, sums), sums);
-    o3_gemm_finish_shared(w, &c, &stores, sums[0]);
+    o3_gemm_begin_stores(w, c, &at, &stores);
+    finish(w, c, products(w, c, o3_kt_i32(t, w->k_blocks), stage, sums), sums);
+    o3_gemm_finish_shared(w, c, &stores, sums[0]);
   } else if (w->s->streams) {
     o3_gemm_segment_t segment = segment_of(w, tile);
-    shared_tile(w, &c, &at, &segment, stage);
+    shared_tile(w, c, &at, &segment, stage);
   } else {
-    own_tile(w, &c, &at, tile, stage);
+    own_tile(w, c, &at, tile, stage);
   }
   if (w->s->alternate) skip_tile(w, stage);
   o3_kt_end_for(t, 2, turn, stage);
+}
+
+static void consumer(o3_gemm_writer_t *w) {
+  o3_kernel_text_t *t = w->t;
+  o3_gemm_consumer_t c = begin_consumer(w);
+  if (w->s->late_stores)
+    late_tiles(w, &c);
+  else
+    stored_tiles(w, &c);
   if (!w->s->store_by_tensor) return;
   o3_kt_if(t, c.leader);
   o3_kt_line(t, "nvvm.cp.async.bulk.wait_group 0 {read}");

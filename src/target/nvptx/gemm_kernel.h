@@ -76,6 +76,7 @@ typedef struct o3_gemm_schedule {
   bool alternate;       /* two consumers have tiles of their own: one multiplies while the other stores */
   int promote;          /* parts of the columns whose sums are added to others in f32: see above; 0: none */
   int streams;          /* blocks that share the steps of all tiles evenly (stream-K), or 0: gemm_stream.c */
+  bool late_stores;     /* by TMA, under the products of the block's next tile: results wait in registers */
 } o3_gemm_schedule_t;
 
 /* Why the family does not take the product; NULL when it does. Static text. */

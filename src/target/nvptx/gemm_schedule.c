@@ -73,10 +73,11 @@ static double sharing(const o3_gemm_t *g, const o3_gemm_schedule_t *s, const o3_
  * epilogue, and steps of k at the rate of the tensor cores (of which 0.945 are reached) or of the copies,
  * whichever is slower. Warpgroups that alternate hide all epilogues but the last, at a lower rate; turns of
  * others lose some of it, too, where tiles are narrower than 128 x 256, whose loads take WIDEST of the time
- * of the products. Parts of columns that are promoted one after the other read A more often. */
+ * of the products. Late stores hide the same, at the full rate; LATE is what their first and last tiles lose
+ * beyond. Parts of columns that are promoted one after the other read A more often. */
 static double cost(const o3_gemm_t *g, const o3_gemm_schedule_t *s, const o3_gpu_t *gpu) {
   static const double START = 1.13, TURN = 0.44, STORE = 3.2e-3, TENSOR_CORES = 0.945, LOAD = 9.4e-4,
-                      STEP = 0.075, ALTERNATE = 1.12, WIDEST = 0.61, CONTEND = 0.35, PARTS = 1.03;
+                      STEP = 0.075, ALTERNATE = 1.12, WIDEST = 0.61, CONTEND = 0.35, PARTS = 1.03, LATE = 2;
   int64_t turns = ceil_div(count_blocks(g, s), gpu->multiprocessors);
   int64_t blocks = ceil_div(o3_gemm_steps(g), s->split);
   int products = o3_gemm_tile_rows(s) / O3_GEMM_ROWS;
@@ -90,6 +91,7 @@ static double cost(const o3_gemm_t *g, const o3_gemm_schedule_t *s, const o3_gpu
     step += CONTEND * (load - WIDEST * multiply);
   double steps = (double)blocks * (step > STEP ? step : STEP);
   double store = TURN + STORE * s->columns * products / s->split;
+  if (s->late_stores) return START + LATE + store + (double)turns * steps;
   if (!s->alternate) return START + (double)turns * (store + steps) + sharing(g, s, gpu);
   steps *= ALTERNATE;
   return START + store + (double)turns * (steps > store ? steps : (steps + store) / 2);
@@ -142,10 +144,19 @@ static const char *refuse_streams(const o3_gemm_t *g, const o3_gemm_schedule_t *
   return tiles * s->consumers > O3_GPU_COUNTERS ? "there are not counters for so many tiles" : NULL;
 }
 
+/* A step of the next tile for each panel, and one that the loop begins with. */
+static const char *refuse_late_stores(const o3_gemm_t *g, const o3_gemm_schedule_t *s) {
+  if (!s->late_stores) return NULL;
+  if (!s->store_by_tensor || s->alternate || s->products > 1 || s->split > 1 || s->promote || s->streams)
+    return "late stores are by TMA, of warpgroups that have one product of a tile of their block's own";
+  return o3_gemm_steps(g) <= s->columns / 64 ? "late stores are of more panels than there are steps" : NULL;
+}
+
 const char *o3_gemm_refuse_schedule(const o3_gemm_t *g, const o3_gemm_schedule_t *s, int limit) {
   const char *why = refuse_tile(g, s);
   if (!why) why = refuse_cluster(g, s);
   if (!why) why = refuse_streams(g, s);
+  if (!why) why = refuse_late_stores(g, s);
   if (why) return why;
   if (s->store_by_tensor && o3_gpu_element_info(g->out)->bytes != 2)
     return "results other than of two bytes are stored from registers";
@@ -158,21 +169,23 @@ const char *o3_gemm_refuse_schedule(const o3_gemm_t *g, const o3_gemm_schedule_t
 /* ---- Choices ---- */
 
 /* Sums are shared only where that fills multiprocessors that would have no tile, and few enough to be quick.
- */
+ * Late stores are for tiles that follow others, and hide no epilogue: 4096 x 3072 x 768 with bias and GELU
+ * takes 35.7 us with them and 31.5 without. */
 static bool allowed(const o3_gemm_t *g, const o3_gemm_schedule_t *s, const o3_gpu_t *gpu) {
   if (s->split > gpu->cluster || (s->split > 1 && g->any_rows)) return false;
   if (s->columns > 64 && s->columns - 64 >= g->n) return false;
   if (s->consumers > 1 && g->m <= O3_GEMM_ROWS) return false;
   if (s->alternate && ((s->columns != 128 && s->columns != 192) || g->element == O3_GPU_TF32)) return false;
+  if (s->late_stores && (g->num_extras || o3_gemm_count_tiles(g, s) <= gpu->multiprocessors)) return false;
   if (s->split > 1 && (s->columns > 64 || count_blocks(g, s) > gpu->multiprocessors)) return false;
   return o3_gemm_refuse_schedule(g, s, (int)gpu->shared_per_block) == NULL;
 }
 
-/* Tiles to choose from: warpgroups, products of each, whether they alternate. */
+/* Tiles to choose from: warpgroups, products of each, whether they alternate or store late. */
 static const struct {
   int consumers, products;
-  bool alternate;
-} SHAPES[] = {{1, 1, false}, {2, 1, false}, {2, 2, true}};
+  bool alternate, late_stores;
+} SHAPES[] = {{1, 1, false, false}, {2, 1, false, false}, {2, 2, true, false}, {2, 1, false, true}};
 
 static const int COLUMNS[] = {256, 192, 128, 64, 32, 16}, SPLITS[] = {1, 2, 4, 8};
 
@@ -187,6 +200,7 @@ static o3_gemm_schedule_t candidate(const o3_gemm_t *gemm, int limit, int number
   o3_gemm_schedule_t s = {.consumers = SHAPES[shape].consumers,
                           .products = SHAPES[shape].products,
                           .alternate = SHAPES[shape].alternate,
+                          .late_stores = SHAPES[shape].late_stores,
                           .columns = COLUMNS[number / NUM_SPLITS / NUM_SHAPES],
                           .split = SPLITS[number % NUM_SPLITS],
                           .blocks = 1,

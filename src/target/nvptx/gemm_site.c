@@ -568,11 +568,11 @@ static o3_gemv_schedule_t choose_gemv_schedule(const reader_t *r) {
 }
 
 /* o3.schedule of the product, when it has been chosen before: consumers, products, columns, stages, split,
- * group_rows, store_by_tensor, alternate, and perhaps promote, then streams. */
+ * group_rows, store_by_tensor, alternate, and perhaps promote, then streams, then late_stores. */
 static o3_gemm_schedule_t choose_schedule(const reader_t *r) {
-  enum { FIELDS = 10 };
+  enum { FIELDS = 11, OPTIONAL = 3 };
   int64_t given[FIELDS] = {0};
-  if (o3_op_ints(r->product->op, "o3.schedule", given, FIELDS) < FIELDS - 2) {
+  if (o3_op_ints(r->product->op, "o3.schedule", given, FIELDS) < FIELDS - OPTIONAL) {
     const o3_gpu_t *gpu = r->gemm.rows_of_batch ? r->site->card : r->site->gpu;
     o3_gemm_schedules_t *taken = r->site->taken;
     return taken ? o3_gemm_schedule_again(&r->gemm, gpu, taken) : o3_gemm_schedule(&r->gemm, gpu);
@@ -587,7 +587,8 @@ static o3_gemm_schedule_t choose_schedule(const reader_t *r) {
                               .store_by_tensor = given[6] != 0,
                               .alternate = given[7] != 0,
                               .promote = (int)given[8],
-                              .streams = (int)given[9]};
+                              .streams = (int)given[9],
+                              .late_stores = given[10] != 0};
 }
 
 static const char *read_site(reader_t *r) {
@@ -787,7 +788,7 @@ static o3_status_t build_gemm(reader_t *r, o3_gpu_kernel_t *kernel, const char *
                      {"columns", schedule.columns}, {"stages", schedule.stages}, {"split", schedule.split},
                      {"group_rows", schedule.group_rows}, {"store_by_tensor", schedule.store_by_tensor},
                      {"alternate", schedule.alternate}, {"promote", schedule.promote},
-                     {"streams", schedule.streams});
+                     {"streams", schedule.streams}, {"late_stores", schedule.late_stores});
   return NULL;
 }
 

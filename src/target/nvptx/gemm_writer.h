@@ -68,6 +68,13 @@ typedef struct o3_gemm_stores {
   bool early;                                        /* they were asked for before the products */
 } o3_gemm_stores_t;
 
+/* Results of a consumer's tile that are still to be stored: of each panel, the words of the thread's pairs.
+ */
+typedef struct o3_gemm_late {
+  int tile; /* value: its number; below 0: there is none */
+  int words[O3_GEMM_MAX_COLUMNS / 64 * O3_GEMM_PANEL_PAIRS];
+} o3_gemm_late_t;
+
 /* ---- gemm_epilogue.c ---- */
 
 /* Before the products of the tile |at|, and behind them: |sums|, a struct for each product, go to D. */
@@ -75,6 +82,17 @@ void o3_gemm_begin_stores(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, cons
                           o3_gemm_stores_t *stores);
 void o3_gemm_end_stores(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, o3_gemm_stores_t *stores,
                         const int *sums);
+
+/* The same when stores are late: results stay in |words|, and go to D panel by panel. |at|: where their tile
+ * lies; |is_there|: condition, for the whole block. */
+int o3_gemm_panels(const o3_gemm_schedule_t *s);
+void o3_gemm_keep_results(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, o3_gemm_stores_t *stores,
+                          int sums, int *words);
+void o3_gemm_store_late(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, const o3_gemm_place_t *at,
+                        const o3_gemm_late_t *late, int panel);
+/* All panels of the last tile, behind the products. */
+void o3_gemm_store_last(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, const o3_gemm_place_t *at,
+                        const o3_gemm_late_t *late);
 
 /* Behind the products of a cluster that shares the sums: each block finishes a part of the columns. All
  * threads of the cluster's blocks that are no consumers are to come to two cluster barriers for it. */

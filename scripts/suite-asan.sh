@@ -4,8 +4,7 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 folder=$O3_BUILD/asan
-scripts/build.sh "$folder" -DCMAKE_C_COMPILER=clang-22 -DO3_SANITIZE=ON >"$O3_LOG_DIR/asan-build.log" 2>&1 || {
-  tail -n 40 "$O3_LOG_DIR/asan-build.log"
+scripts/build-sanitized.sh || {
   echo "asan: 0 passed, 1 failed, 0 skipped"
   exit 1
 }

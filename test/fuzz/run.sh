@@ -4,7 +4,7 @@
 # kept in the build folder and named. Names as arguments run those.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
-folder=${O3_BUILD:-build}/fuzz
+folder=${O3_BUILD:-build}/asan
 seconds=${FUZZ_SECONDS:-60}
 passed=0 failed=0 skipped=0
 finish() {
@@ -16,10 +16,7 @@ fuzzers=("$@")
 if [ $# = 0 ]; then
   for source in test/fuzz/fuzz_*.c; do fuzzers+=("$(basename "$source" .c)"); done
 fi
-mkdir -p "$folder"
-if ! { cmake -G Ninja -S . -B "$folder" -DCMAKE_C_COMPILER=clang-22 -DO3_FUZZ=ON &&
-       ninja -C "$folder" "${fuzzers[@]}"; } >"$folder/build.log" 2>&1; then
-  tail -n 40 "$folder/build.log"
+if ! scripts/build-sanitized.sh "${fuzzers[@]}"; then
   failed=${#fuzzers[@]}
   finish
 fi

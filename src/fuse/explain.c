@@ -7,14 +7,14 @@ static MlirStringRef string_at(MlirAttribute list, intptr_t index) {
   return mlirStringAttrGetValue(mlirArrayAttrGetElement(list, index));
 }
 
-/* How the node's product is computed, where passes of the rewrite stage have chosen between several ways. */
-static void explain_choice(o3_strbuf_t *text, MlirAttribute choices, MlirStringRef node) {
+/* What passes of the rewrite stage have noted of the node's product: a way that was chosen, weights that
+ * went. */
+static void explain_choices(o3_strbuf_t *text, MlirAttribute choices, MlirStringRef node) {
   intptr_t count = mlirAttributeIsNull(choices) ? 0 : mlirArrayAttrGetNumElements(choices);
   for (intptr_t i = 0; i < count; ++i) {
     MlirAttribute pair = mlirArrayAttrGetElement(choices, i);
-    if (!mlirStringRefEqual(string_at(pair, 0), node)) continue;
-    o3_strbuf_printf(text, "  %-28.*s %.*s\n", O3_STR_ARGS(node), O3_STR_ARGS(string_at(pair, 1)));
-    return;
+    if (mlirStringRefEqual(string_at(pair, 0), node))
+      o3_strbuf_printf(text, "  %-28.*s %.*s\n", O3_STR_ARGS(node), O3_STR_ARGS(string_at(pair, 1)));
   }
 }
 
@@ -55,7 +55,7 @@ static o3_status_t explain_kernel(o3_strbuf_t *text, MlirAttribute choices, Mlir
   for (intptr_t i = 0; i < mlirArrayAttrGetNumElements(nodes); ++i) {
     MlirStringRef node = string_at(nodes, i), reason = string_at(reasons, i);
     bool again = i > 0 && mlirStringRefEqual(node, string_at(nodes, i - 1));
-    if (has_product(kernel) && !again) explain_choice(text, choices, node);
+    if (has_product(kernel) && !again) explain_choices(text, choices, node);
     o3_strbuf_printf(text, "  %-28.*s %.*s\n", O3_STR_ARGS(node), O3_STR_ARGS(reason));
   }
   MlirStringRef stop = o3_op_string(kernel, O3_KERNEL_STOP);

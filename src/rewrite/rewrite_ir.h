@@ -25,7 +25,8 @@ o3_status_t o3_collect_ops(MlirOperation root, o3_ptr_vec_t *ops) O3_MUST_USE;
 o3_status_t o3_main_build(o3_arena_t *arena, MlirModule module, MlirBlock block, int count,
                           const MlirValue *results) O3_MUST_USE;
 
-/* Notes how the product of node |op| is computed and why, for o3c --explain: in the module's o3.choices. */
+/* Notes how the product of node |op| is computed and why, or what has become of its weights, for o3c
+ * --explain: in the module's o3.choices, of which a node may have several. */
 o3_status_t o3_choice_note(o3_arena_t *arena, MlirModule module, MlirOperation op, const char *text)
     O3_MUST_USE;
 

@@ -1,7 +1,10 @@
 // RUN: o3-opt --flush-denormals %s | FileCheck %s
 // Weights and biases of products lose their denormals beside far larger numbers, 1e-40 here, not the least normal number; the sum, which reads the
-// same constant, does not. Constants of denormals and small numbers alone keep theirs.
+// same constant, does not. Constants of denormals and small numbers alone keep theirs. Counts are noted for --explain.
 //
+// CHECK: o3.choices = {{\[}}["o3.conv", "0 in place of denormal numbers: 4 of the weights"],
+// CHECK-SAME: ["o3.conv", "0 in place of denormal numbers: 2 of the biases"],
+// CHECK-SAME: ["o3.matmul", "0 in place of denormal numbers: 2 of the weights"]]
 // CHECK-LABEL: func.func @main
 // CHECK-DAG: %[[OLD:.*]] = "o3.constant"() {value = dense<[1.{{0*}}e+00, 9.9999{{[0-9]*}}e-41, 1.175494{{[0-9]*}}E-38, -9.9999{{[0-9]*}}e-41]>
 // CHECK-DAG: %[[NEW:.*]] = "o3.constant"() {value = dense<[1.{{0*}}e+00, 0.{{0*}}e+00, 1.175494{{[0-9]*}}E-38, -0.{{0*}}e+00]>

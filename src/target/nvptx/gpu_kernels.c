@@ -209,8 +209,7 @@ static o3_status_t launch_family(o3_builder_t *b, const o3_inlined_t *at, const 
   if (kernel->rows.tile)
     O3_TRY(grid_of_rows(b, &(too_large_t){at->module, label}, kernel, arguments[kernel->num_arguments - 1],
                         &launch.grid[0]));
-  o3_nvptx_launch(b, at->module, &launch);
-  return NULL;
+  return o3_nvptx_launch(b, at->module, &launch);
 }
 
 static void destroy_copies(o3_inlined_t *at) {
@@ -491,7 +490,8 @@ static o3_status_t build_failure(o3_builder_t *b, void *context, MlirValue *yiel
   const failure_t *it = context;
   MlirType i32 = mlirIntegerTypeGet(b->context, 32);
   (void)yields;
-  int number = o3_nvptx_message_number(it->module, it->text);
+  int number;
+  O3_TRY(o3_nvptx_message_number(it->module, it->text, &number));
   o3_build0(b, "llvm.store", O3_VALUES(o3_build_int(b, i32, number + 1), it->word));
   const o3_op_spec_t spec = {
       .name = "llvm.call_intrinsic",

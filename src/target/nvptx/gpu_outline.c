@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/check.h"
 #include "base/map.h"
+#include "base/strbuf.h"
 #include "ir/context.h"
 #include "schedule/gpu.h"
 #include "target/cpu/cpu_ir.h"
@@ -208,25 +208,34 @@ static o3_status_t use_shared(MlirOperation op, void *context) {
   return NULL;
 }
 
-/* The function, not yet in the device module. Its arguments are those of |block|, its only block. */
-static MlirOperation make_function(o3_pass_env_t *env, MlirBlock block, MlirLocation location, int threads) {
-  MlirContext context = env->context;
-  char type[O3_NVPTX_MAX_ARGUMENTS * 12 + 32] = "!llvm.func<void (";
-  size_t at = strlen(type);
+/* Of a function that takes the arguments of |block|. */
+static o3_status_t kernel_type(MlirContext context, MlirBlock block, MlirType *type) {
+  o3_strbuf_t text = O3_STRBUF_INIT;
+  o3_strbuf_puts(&text, "!llvm.func<void (");
   for (intptr_t i = 0; i < mlirBlockGetNumArguments(block); ++i) {
     char *argument = o3_type_text(mlirValueGetType(mlirBlockGetArgument(block, i)));
-    O3_ASSERT(argument, "memory for the name of a type");
-    const char *name = strcmp(argument, "!llvm.ptr") ? argument : "ptr";
-    at += (size_t)snprintf(type + at, sizeof(type) - at, "%s%s", i ? ", " : "", name);
+    text.failed |= !argument;
+    if (argument)
+      o3_strbuf_printf(&text, "%s%s", i ? ", " : "", strcmp(argument, "!llvm.ptr") ? argument : "ptr");
     free(argument);
   }
-  snprintf(type + at, sizeof(type) - at, ")>");
+  o3_strbuf_puts(&text, ")>");
+  bool failed = text.failed;
+  if (!failed) *type = o3_type_parse(context, text.text);
+  o3_strbuf_deinit(&text);
+  O3_TRY_ALLOC(!failed);
+  return NULL;
+}
+
+/* The function of that type, not yet in the device module; |block| is its only one. */
+static MlirOperation make_function(MlirType type, MlirBlock block, MlirLocation location, int threads) {
+  MlirContext context = mlirLocationGetContext(location);
   MlirRegion region = mlirRegionCreate();
   mlirRegionAppendOwnedBlock(region, block);
   MlirOperationState state = mlirOperationStateGet(O3_STR("llvm.func"), location);
   const o3_attr_t attrs[] = {
       {"sym_name", o3_attr_string(context, "k")},
-      {"function_type", o3_attr_type(o3_type_parse(context, type))},
+      {"function_type", o3_attr_type(type)},
       {"CConv", o3_attr_parse(context, "#llvm.cconv<ccc>")},
       {"linkage", o3_attr_parse(context, "#llvm.linkage<external>")},
       {"visibility_", o3_attr_i64(context, 0)},
@@ -264,6 +273,12 @@ static o3_status_t make_kernel(outliner_t *self, captures_t *captures, int threa
   MlirOperation end = o3_build0(&b, "llvm.return", O3_NO_VALUES);
   b = o3_builder_before(end);
   make_inside(&b, body, captures);
+  MlirType type = {0};
+  o3_status_t status = kernel_type(self->env->context, body, &type);
+  if (status) {
+    mlirBlockDestroy(body);
+    return status;
+  }
   if (overlaps(self)) wait_for_others(&b);
   MlirOperation op = mlirBlockGetFirstOperation(from);
   while (!mlirOperationIsNull(op) && !o3_op_is(op, "gpu.terminator")) {
@@ -271,7 +286,7 @@ static o3_status_t make_kernel(outliner_t *self, captures_t *captures, int threa
     mlirOperationMoveBefore(op, end);
     op = next;
   }
-  *kernel = make_function(self->env, body, location, threads);
+  *kernel = make_function(type, body, location, threads);
   O3_TRY(o3_walk(*kernel, use_inside, captures));
   return o3_walk(*kernel, use_shared, NULL);
 }
@@ -337,7 +352,7 @@ static o3_status_t outline(outliner_t *self, MlirOperation launch) {
   }
   call.shared = o3_build1(&b, "arith.index_cast", o3_build_index_type(&b),
                           O3_VALUES(mlirOperationGetOperand(launch, 6)));
-  o3_nvptx_launch(&b, self->module, &call);
+  O3_TRY(o3_nvptx_launch(&b, self->module, &call));
   mlirOperationDestroy(launch);
   return NULL;
 }

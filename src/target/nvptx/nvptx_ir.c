@@ -1,5 +1,6 @@
 #include "target/nvptx/nvptx_ir.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/check.h"
@@ -54,38 +55,40 @@ MlirBlock o3_nvptx_device(MlirModule module) {
 
 /* ---- Numbered lists on the module ---- */
 
-/* The place of |entry| in the array |name|, at whose end it is put when it is not there. |same| compares. */
-static int number_in(MlirModule module, const char *name, MlirAttribute entry,
-                     bool (*same)(MlirAttribute, MlirAttribute)) {
-  MlirOperation op = mlirModuleGetOperation(module);
-  MlirAttribute list = o3_op_attr(op, name);
-  intptr_t count = mlirAttributeIsNull(list) ? 0 : mlirArrayAttrGetNumElements(list);
-  for (intptr_t i = 0; i < count; ++i)
-    if (same(mlirArrayAttrGetElement(list, i), entry)) return (int)i;
-  o3_arena_t *arena = o3_arena_create();
-  MlirAttribute *items = arena ? O3_ARENA_ARRAY(arena, MlirAttribute, (size_t)count + 1) : NULL;
-  O3_ASSERT(items, "memory for a list of attributes");
+static o3_status_t append_entry(MlirOperation op, const char *name, MlirAttribute list, intptr_t count,
+                                MlirAttribute entry) {
+  MlirAttribute *items = calloc((size_t)count + 1, sizeof(*items));
+  O3_TRY_ALLOC(items);
   for (intptr_t i = 0; i < count; ++i) items[i] = mlirArrayAttrGetElement(list, i);
   items[count] = entry;
-  o3_op_attr_set(op, name, mlirArrayAttrGet(mlirModuleGetContext(module), count + 1, items));
-  o3_arena_destroy(arena);
-  return (int)count;
+  o3_op_attr_set(op, name, mlirArrayAttrGet(mlirOperationGetContext(op), count + 1, items));
+  free(items);
+  return NULL;
+}
+
+/* The place of |entry| in the array |name|, at whose end it is put when it is not there. */
+static o3_status_t number_in(MlirModule module, const char *name, MlirAttribute entry, int *number) {
+  MlirOperation op = mlirModuleGetOperation(module);
+  MlirAttribute list = o3_op_attr(op, name);
+  intptr_t count = mlirAttributeIsNull(list) ? 0 : mlirArrayAttrGetNumElements(list), i = 0;
+  while (i < count && !mlirAttributeEqual(mlirArrayAttrGetElement(list, i), entry)) ++i;
+  *number = (int)i;
+  return i < count ? NULL : append_entry(op, name, list, count, entry);
 }
 
 /* The number of the kernel |name| of the nodes |label|, noted under O3_NVPTX_KERNELS_ATTR when it is new:
  * code that several layers share has a number a layer, so that errors name the right one. */
-static int kernel_number(MlirModule module, const char *name, const char *label) {
+static o3_status_t kernel_number(MlirModule module, const char *name, const char *label, int *number) {
   MlirContext context = mlirModuleGetContext(module);
   MlirNamedAttribute fields[2] = {
       mlirNamedAttributeGet(mlirIdentifierGet(context, O3_STR("label")), o3_attr_string(context, label)),
       mlirNamedAttributeGet(mlirIdentifierGet(context, O3_STR("name")), o3_attr_string(context, name))};
-  return number_in(module, O3_NVPTX_KERNELS_ATTR, mlirDictionaryAttrGet(context, 2, fields),
-                   mlirAttributeEqual);
+  return number_in(module, O3_NVPTX_KERNELS_ATTR, mlirDictionaryAttrGet(context, 2, fields), number);
 }
 
-int o3_nvptx_message_number(MlirModule module, MlirStringRef text) {
-  return number_in(module, O3_NVPTX_MESSAGES_ATTR, mlirStringAttrGet(mlirModuleGetContext(module), text),
-                   mlirAttributeEqual);
+o3_status_t o3_nvptx_message_number(MlirModule module, MlirStringRef text, int *number) {
+  MlirAttribute entry = mlirStringAttrGet(mlirModuleGetContext(module), text);
+  return number_in(module, O3_NVPTX_MESSAGES_ATTR, entry, number);
 }
 
 /* ---- Calls of the driver ---- */
@@ -198,14 +201,15 @@ static void tell(MlirOperation call, const o3_nvptx_launch_t *launch) {
   o3_op_attr_set(call, "o3.label", o3_attr_string(context, launch->label));
 }
 
-void o3_nvptx_launch(o3_builder_t *b, MlirModule module, const o3_nvptx_launch_t *launch) {
+o3_status_t o3_nvptx_launch(o3_builder_t *b, MlirModule module, const o3_nvptx_launch_t *launch) {
   MlirType i32 = mlirIntegerTypeGet(b->context, 32), i64 = o3_cpu_i64_type(b->context);
   MlirValue cluster = o3_build_index(b, launch->cluster), overlaps = o3_build_index(b, launch->overlaps);
   const MlirValue shape[FIRST_ARGUMENT] = {
       launch->grid[0],  launch->grid[1], launch->grid[2], launch->block[0], launch->block[1],
       launch->block[2], launch->shared,  cluster,         overlaps,         o3_build_index(b, 0)};
   uint64_t maps = 0;
-  int number = kernel_number(module, launch->name, launch->label);
+  int number;
+  O3_TRY(kernel_number(module, launch->name, launch->label, &number));
   O3_ASSERT(launch->num_arguments <= O3_NVPTX_MAX_ARGUMENTS, "callers count the arguments of a kernel");
   MlirValue words =
       o3_nvptx_stack(module, "launch", (FIRST_ARGUMENT + O3_NVPTX_MAX_ARGUMENTS) * (int64_t)sizeof(int64_t));
@@ -218,6 +222,7 @@ void o3_nvptx_launch(o3_builder_t *b, MlirModule module, const o3_nvptx_launch_t
                            o3_build_int(b, i32, launch->num_arguments), o3_build_int(b, i64, (int64_t)maps)};
   o3_cpu_declare(module, DRIVER[O3_NVPTX_RT_LAUNCH].name, DRIVER[O3_NVPTX_RT_LAUNCH].declaration);
   tell(o3_cpu_build_call(b, DRIVER[O3_NVPTX_RT_LAUNCH].name, false, 5, operands), launch);
+  return NULL;
 }
 
 /* ---- Code of a thread ---- */

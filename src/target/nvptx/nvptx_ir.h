@@ -17,7 +17,7 @@ MlirBlock o3_nvptx_device(MlirModule module);
 MlirOperation o3_nvptx_device_op(MlirModule module);
 
 /* The number of a text of a device assert. */
-int o3_nvptx_message_number(MlirModule module, MlirStringRef text);
+o3_status_t o3_nvptx_message_number(MlirModule module, MlirStringRef text, int *number) O3_MUST_USE;
 
 /* A launch, from host code. */
 enum { O3_NVPTX_MAX_ARGUMENTS = 256 };
@@ -43,7 +43,8 @@ typedef struct o3_nvptx_launch {
 /* On a gpu.launch: how many elements of the result a block has, one a thread; 1: its threads share one, or a
  * row. */
 #define O3_NVPTX_ELEMENTS_ATTR "o3.elements"
-void o3_nvptx_launch(o3_builder_t *builder, MlirModule module, const o3_nvptx_launch_t *launch);
+o3_status_t o3_nvptx_launch(o3_builder_t *builder, MlirModule module, const o3_nvptx_launch_t *launch)
+    O3_MUST_USE;
 
 /* Calls of the driver (runtime/compiled.h). */
 typedef enum o3_nvptx_rt {

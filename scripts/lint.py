@@ -224,6 +224,40 @@ def shared_functions():
                        "file than its own; it is static there, or goes")
 
 
+OPTION_ROW = re.compile(r"""^\w+_OPTION\((?:'(\w)'|0), "([\w-]+)"|\{"([\w-]+)", \w+_argument, NULL, (?:'(\w)')?""", re.M)
+
+
+def options_of(tool):
+    """{name: (letter or "", path)}: the rows of the tool's table, from which --help is made, or getopt's of o3-opt."""
+    found = {}
+    for path in files("_options.def", "_options.c", folders=(f"tools/{tool}",)):
+        for match in OPTION_ROW.finditer(code_of(path)):
+            found[match[2] or match[3]] = match[1] or match[4] or "", path
+    return found
+
+
+def manual_entries(path):
+    """(line number, name, letter or ""): the options that begin an entry (.TP, .TQ) of a manual page."""
+    lines = lines_of(path)
+    for number, line in enumerate(lines):
+        if number and lines[number - 1] in (".TP", ".TQ") and line.startswith(".B"):
+            letter = re.match(r"\.BR? \\-(\w) ", line)
+            for name in re.findall(r"\\-\\-([a-z][a-z\\-]*)", line):
+                yield number + 1, name.replace("\\", ""), letter[1] if letter else ""
+
+
+def manual_options():
+    """A tool's options are those of its manual page, letters too; --help is made from the same tables."""
+    for path in sorted(files(".1", folders=("docs/man",))):
+        tool = os.path.basename(path)[:-2]
+        options, entries = options_of(tool), list(manual_entries(path))
+        for number, name, letter in entries:
+            if name not in options or options[name][0] != letter:
+                yield f"{path}:{number}: '--{name}' with the letter '{letter}' is no option of {tool}"
+        for name in sorted(set(options) - {name for _, name, _ in entries}):
+            yield f"{options[name][1]}:1: {path} has no entry for '--{name}'"
+
+
 def unfinished():
     marks = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X)\b")
     endings = (".c", ".h", ".def", ".py", ".sh", ".cmake", ".mlir", ".proto", ".txt", ".md")
@@ -234,7 +268,7 @@ def unfinished():
 
 
 RULES = [folder_direction, function_length, function_median, file_length, headers_alone, formatting, unique_names,
-         shared_functions, unfinished]
+         shared_functions, manual_options, unfinished]
 
 
 def main():

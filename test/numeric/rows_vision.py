@@ -25,6 +25,8 @@ R("RoiAlign", ["2,3,8,9", C([[0, 0, 3, 5], [1, 2, 7, 7.5]], "f32"), C([1, 0])], 
 R("MaxRoiPool", ["N,3,8,9", C([[0, 0, 0, 3, 5], [0, 1, 2, 7, 7]], "f32")], [(1,), (2,)], F32, pooled_shape=[2, 3])
 R("NonMaxSuppression", [T("N,B,4", "positive"), T("N,2,B", "distinct"), C([3]), C([0.3], "f32"), C([0.5], "f32")],
   [(1, 7), (2, 33), (1, 1)], F32)
+R("NonMaxSuppression", [T("N,B,4", "positive"), T("N,2,B", "distinct"), C([1]), C([0.3], "f32"), C([0.5], "f32")],
+  [(2, 16), (1, 1)], F32)
 R("NonMaxSuppression", [T("N,B,4", "positive"), T("N,2,B", "distinct"), C([3]), C([0.3], "f32")], [(1, 7), (2, 16)],
   F32, center_point_box=1)
 R("MaxUnpool", ["1,1,2,2", C([[[[5, 7], [13, 15]]]])], [()], F32, kernel_shape=[2, 2], strides=[2, 2])

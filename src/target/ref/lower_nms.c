@@ -103,61 +103,47 @@ static o3_status_t suppress_body(o3_builder_t *b, void *context, MlirValue index
   return NULL;
 }
 
-typedef struct step {
-  nms_t *nms;
-  const MlirValue *carried; /* alive, list, count */
-} step_t;
+/* Kills the box that was taken and what it covers: of no boxes where none was |found|. */
+static o3_status_t kill_covered(o3_builder_t *b, nms_t *nms, MlirValue found, MlirValue *alive) {
+  MlirValue zero = o3_build_index(b, 0);
+  o3_for_t loop = {.lower = zero,
+                   .upper = o3_build_select(b, found, nms->num_boxes, zero),
+                   .step = o3_build_index(b, 1),
+                   .num_carried = 1,
+                   .inits = &nms->alive,
+                   .body = suppress_body,
+                   .context = nms};
+  return o3_build_for(b, &loop, alive);
+}
 
-/* Writes image, class and box into the list, and kills what the box covers. */
-static o3_status_t take(o3_builder_t *b, void *context, MlirValue *yields) {
-  const step_t *step = context;
-  nms_t *nms = step->nms;
+/* |list| with image, class and box at |count|: also when there is no such box, for then |count| stays. A step
+ * begins with fewer entries than there is room for. Nothing is written in a branch: where a single step is
+ * left and the sizes are known, bufferization would find a conflict. */
+static MlirValue listed(o3_builder_t *b, const nms_t *nms, MlirValue list, MlirValue count) {
   const MlirValue numbers[3] = {nms->image, nms->class, nms->best};
-  MlirValue list = step->carried[1], count = step->carried[2];
   for (int i = 0; i < 3; ++i) {
     const MlirValue positions[2] = {count, o3_build_index(b, i)};
     MlirValue number =
         o3_build1(b, "arith.index_cast", mlirIntegerTypeGet(b->context, 64), O3_VALUES(numbers[i]));
     list = o3_lw_insert(b, number, list, 2, positions);
   }
-  o3_for_t loop = {.lower = o3_build_index(b, 0),
-                   .upper = nms->num_boxes,
-                   .step = o3_build_index(b, 1),
-                   .num_carried = 1,
-                   .inits = &step->carried[0],
-                   .body = suppress_body,
-                   .context = nms};
-  O3_TRY(o3_build_for(b, &loop, &yields[0]));
-  yields[1] = list;
-  yields[2] = o3_build2(b, "arith.addi", count, o3_build_index(b, 1));
-  return NULL;
+  return list;
 }
 
-static o3_status_t leave(o3_builder_t *b, void *context, MlirValue *yields) {
-  const step_t *step = context;
-  (void)b;
-  for (int i = 0; i < 3; ++i) yields[i] = step->carried[i];
-  return NULL;
-}
-
+/* Carries: alive, list, count. */
 static o3_status_t step_body(o3_builder_t *b, void *context, MlirValue index, const MlirValue *carried,
                              MlirValue *next) {
   nms_t *nms = context;
   MlirValue found[3];
-  MlirType types[3];
   (void)index;
   nms->alive = carried[0];
   O3_TRY(search(b, nms, found));
   nms->best = found[2];
-  step_t step = {nms, carried};
-  for (int i = 0; i < 3; ++i) types[i] = mlirValueGetType(carried[i]);
-  o3_if_t branch = {.condition = found[0],
-                    .num_results = 3,
-                    .types = types,
-                    .then_body = take,
-                    .else_body = leave,
-                    .context = &step};
-  return o3_build_if(b, &branch, next);
+  O3_TRY(kill_covered(b, nms, found[0], &next[0]));
+  next[1] = listed(b, nms, carried[1], carried[2]);
+  MlirValue more = o3_build2(b, "arith.addi", carried[2], o3_build_index(b, 1));
+  next[2] = o3_build_select(b, found[0], more, carried[2]);
+  return NULL;
 }
 
 /* ---- One class of one image ---- */

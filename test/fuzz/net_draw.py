@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from net_graph import DTYPES, Input, Net, Node, Unfit
+from net_graph import DTYPES, IR_VERSIONS, Input, Net, Node, Unfit
 
 CHANNELS = [1, 2, 3, 4, 5, 6, 8, 11, 12, 16, 18, 20, 24, 28, 32, 36, 40, 42, 48, 56, 64, 72, 96]
 IMAGE = [1, 2, 3, 5, 7, 8, 13, 16, 23, 32, 46, 57]
@@ -867,7 +867,7 @@ def draw_net(random, numbers, rounded=None):
     flavour = random.choice(FLAVOURS)
     kind = random.choices(["f32", "f16", "f64"], [10, 2, 1])[0]
     kinds = ("f32", rounded) if rounded else (kind, kind)
-    d = Drawing(random, numbers, kinds, random.choice([13, 17, 18, 20, 21, 23, 24]), random.random() < 0.35, random.random() < 0.25)
+    d = Drawing(random, numbers, kinds, random.choice(list(IR_VERSIONS)), random.random() < 0.35, random.random() < 0.25)
     start(d, flavour)
     grow(d, flavour, random.choice([1, 2, 3, 4, 6, 8, 12]))
     net = d.net

@@ -12,7 +12,8 @@ import numpy as np
 import onnx
 from onnx import helper
 
-import net_reference_wide  # noqa: F401: adds its rules
+import net_reference_rare  # noqa: F401: adds its rules
+import net_reference_wide  # noqa: F401
 from net_reference import RULES
 
 NUMBERS = {"f32": 1, "u8": 2, "i8": 3, "i32": 6, "i64": 7, "bool": 9, "f16": 10, "f64": 11, "e4m3fn": 17, "e4m3fnuz": 18,
@@ -27,6 +28,7 @@ SMALLEST = {"f32": 2.0**-120, "f16": 2.0**-23, "f64": 2.0**-1000, "bf16": 2.0**-
 ROUNDINGS = 24  # how many of them a result may be off
 LARGEST = {"f32": 1e5, "f16": 2e3, "f64": 1e9, "bf16": 1e5, "tf32": 1e5}
 OWN_DOMAIN = "com.microsoft"
+IR_VERSIONS = {13: 9, 17: 9, 18: 9, 20: 9, 21: 10, 23: 11, 24: 11, 26: 13}  # by the opsets that are drawn
 CASTS = ("ToFloat8", "FromFloat8")  # names of the two that Cast is beside conversions of wider types
 
 
@@ -214,7 +216,7 @@ class Net:
         for name in self.outputs:
             graph.output.append(helper.make_tensor_value_info(name, NUMBERS[self.dtype_of(name)], None))
         domains = [helper.make_opsetid("", self.opset), helper.make_opsetid(OWN_DOMAIN, 1)]
-        return helper.make_model(graph, opset_imports=domains, ir_version=9 if self.opset < 21 else 10 if self.opset < 23 else 11)
+        return helper.make_model(graph, opset_imports=domains, ir_version=IR_VERSIONS[self.opset])
 
     def difference(self, trial, name, got):
         """None, or how |got| is not what output |name| should be."""

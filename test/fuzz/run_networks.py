@@ -308,7 +308,7 @@ def main():
     options = arguments()
     warnings.simplefilter("ignore")  # NumPy's, about means of nothing
     if options.wide:
-        importlib.import_module("net_draw_wide")  # adds to what is drawn
+        importlib.import_module("net_draw_rare")  # adds to what is drawn, as what it imports does
     print(f"networks: seeds from {options.seed}", flush=True)
     pool, passed, failed, skipped = Pool(options), 0, 0, 0
     while pool.running or pool.has_more():

@@ -164,7 +164,7 @@ static o3_tile_t full_tile(const emitter_t *self) {
                     .unroll = (int)s->unroll,
                     .lanewise = p->lanewise,
                     .ahead = s->ahead != 0,
-                    .shared = o3_blocked_shares_weights(p, s, self->run),
+                    .shared = o3_blocked_shares_weights(self->env->machine, p, s, self->run),
                     .width = O3_BLOCK_LANES,
                     .used = O3_BLOCK_LANES};
   if (p->sparse.lanes) {
@@ -311,6 +311,14 @@ static void sparse_arguments(const task_t *task, o3_builder_t *b, const o3_tile_
   }
 }
 
+static MlirValue ask_ahead(const task_t *task, o3_builder_t *b, const o3_tile_t *tile, MlirValue pixel) {
+  const emitter_t *self = task->self;
+  int row = o3_blocked_row_dim(&self->product);
+  MlirValue before = {0}, in_row = o3_build_index(b, o3_blocked_tiles_of(&self->schedule, self->run));
+  if (row >= 0) before = o3_build2(b, "arith.muli", task->ivs[row], in_row);
+  return o3_blocked_ask_ahead(tile, b, pixel, before, o3_build_index(b, tile->blocks * w_next(self)));
+}
+
 /* One call for |pixel| and those after it, and the lanes of |block| from |lane| on. */
 static o3_status_t call_tile(const task_t *task, o3_builder_t *b, const o3_tile_t *tile, MlirValue pixel,
                              MlirValue block, int lane) {
@@ -329,9 +337,8 @@ static o3_status_t call_tile(const task_t *task, o3_builder_t *b, const o3_tile_
                     : packed    ? scaled(b, p->w->offset, block, next)
                                 : o3_nest_address(&p->nest, p->w, b, ivs);
   a[O3_TILE_W_NEXT] = next;
-  if (tile->shared)
-    a[O3_TILE_W_NEXT] = o3_blocked_ask_ahead(
-        tile, b, pixel, o3_blocked_row_dim(p) < 0 ? (MlirValue){0} : task->ivs[o3_blocked_row_dim(p)], next);
+  a[O3_TILE_W_AHEAD] = zero;
+  if (tile->shared) a[O3_TILE_W_AHEAD] = ask_ahead(task, b, tile, pixel);
   a[O3_TILE_Y] = p->y->flat;
   if (packed) ivs[p->columns] = o3_build2(b, "arith.muli", block, o3_build_index(b, O3_BLOCK_LANES));
   a[O3_TILE_Y_AT] = o3_nest_address(&p->nest, p->y, b, ivs);

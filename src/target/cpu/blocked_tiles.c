@@ -46,18 +46,29 @@ int o3_blocked_row_dim(const o3_blocked_t *p) {
   return images ? -1 : dim;
 }
 
-/* Weights that no cache of a core keeps are read for a block of results at a time. */
-bool o3_blocked_shares_weights(const o3_blocked_t *p, const o3_schedule_tiles_t *s, int64_t run) {
-  bool in_blocks = s->blocks == 1 && !s->piece_first && !p->sparse.lanes && !p->lanewise && !p->inside;
+/* Weights are taken by all tiles of a strip or, where blocks go before pieces, of the image. Tiles of several
+ * blocks take them faster than memory gives them, but also weights that stay in the cache are asked for by
+ * fewer instructions then; those and as many that come next would push what is multiplied by them out of the
+ * cache if they took more than half of it. */
+bool o3_blocked_shares_weights(const o3_machine_t *machine, const o3_blocked_t *p,
+                               const o3_schedule_tiles_t *s, int64_t run) {
+  if (p->sparse.lanes || p->lanewise || p->inside || run < 1) return false;
+  int64_t bytes = s->blocks * depth_of(p) * O3_BLOCK_LANES * (int64_t)sizeof(float);
+  if (s->blocks == 1 ? s->piece_first || run > s->piece : 2 * bytes > machine->l2_bytes / 2) return false;
   int row = o3_blocked_row_dim(p);
-  int64_t rows = row < 0 ? 1 : p->nest.sizes[row];
-  return in_blocks && run >= 1 && run <= s->piece && (run + s->pixels - 1) / s->pixels * rows >= s->unroll;
+  int64_t rows = row < 0 ? 1 : s->piece_first ? s->strip_rows : p->nest.sizes[row];
+  if (s->piece_first && row < 0 && run > s->strip_pixels) run = s->strip_pixels;
+  return o3_blocked_tiles_of(s, run) * rows >= s->unroll;
 }
 
-MlirValue o3_blocked_ask_ahead(const o3_tile_t *tile, o3_builder_t *b, MlirValue pixel, MlirValue row,
+int64_t o3_blocked_tiles_of(const o3_schedule_tiles_t *s, int64_t run) {
+  return (run + s->pixels - 1) / s->pixels;
+}
+
+MlirValue o3_blocked_ask_ahead(const o3_tile_t *tile, o3_builder_t *b, MlirValue pixel, MlirValue before,
                                MlirValue next) {
   MlirValue number = o3_build2(b, "arith.divui", pixel, o3_build_index(b, tile->pixels));
-  if (!mlirValueIsNull(row)) number = o3_build2(b, "arith.addi", number, row);
+  if (!mlirValueIsNull(before)) number = o3_build2(b, "arith.addi", number, before);
   MlirValue turn = o3_build2(b, "arith.remui", number, o3_build_index(b, tile->unroll));
   return o3_build2(b, "arith.addi", next,
                    o3_build2(b, "arith.muli", turn, o3_build_index(b, O3_BLOCK_LANES)));

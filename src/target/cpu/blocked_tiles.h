@@ -23,11 +23,15 @@ int o3_blocked_row_dim(const o3_blocked_t *product);
 
 /* Whether several tiles of a task, of |run| pixels in each row, take the same weights in turn, so many that
  * they ask for all of the next ones (tile_text.h: shared). */
-bool o3_blocked_shares_weights(const o3_blocked_t *product, const o3_schedule_tiles_t *schedule, int64_t run);
+bool o3_blocked_shares_weights(const o3_machine_t *machine, const o3_blocked_t *product,
+                               const o3_schedule_tiles_t *schedule, int64_t run);
 
-/* %w_next of a shared tile at |pixel| of |row| (null: there are no rows); what follows is |next| elements of
- * the weights away. */
-MlirValue o3_blocked_ask_ahead(const o3_tile_t *tile, o3_builder_t *b, MlirValue pixel, MlirValue row,
+/* Tiles of a row, or an image, of |run| pixels. */
+int64_t o3_blocked_tiles_of(const o3_schedule_tiles_t *schedule, int64_t run);
+
+/* %w_ahead of a shared tile at |pixel| of its row, which has |before| tiles before it (null: there are no
+ * rows); what follows is |next| elements of the weights away. */
+MlirValue o3_blocked_ask_ahead(const o3_tile_t *tile, o3_builder_t *b, MlirValue pixel, MlirValue before,
                                MlirValue next);
 
 #endif

@@ -222,9 +222,9 @@ static void weight_pointers(writer_t *w) {
 static void weights_ahead(writer_t *w) {
   enum { PAGE = 4096 / sizeof(float), NEAR = 16 * PAGE };
   o3_strbuf_printf(w->text, "%%page = arith.constant %d : index\n", PAGE);
-  if (w->tile->blocks == 1) {
+  if (w->tile->blocks == 1 || w->tile->shared) {
     o3_strbuf_printf(w->text, "%%ahead = arith.addi %%%s, %%c0 : index\n",
-                     w->tile->shared ? "w_next" : "page");
+                     w->tile->shared ? "w_ahead" : "page");
     return;
   }
   o3_strbuf_printf(
@@ -822,7 +822,8 @@ char *o3_tile_text(const o3_tile_t *tile) {
   o3_strbuf_printf(
       &text,
       "module {\nfunc.func private @%s(%%X: memref<?xf32>, %%x%s: index, %%W: memref<?xf32>, %%w%s: index,\n"
-      "%%w_next: index, %%Y: memref<?xf32>, %%y%s: index, %%y_step: index, %%y_next: index,\n"
+      "%%w_next: index, %%w_ahead: index, %%Y: memref<?xf32>, %%y%s: index, %%y_step: index, %%y_next: "
+      "index,\n"
       "%%B: memref<?xf32>, %%b%s: index, %%start: index, %%n2: index, %%s2: index, %%n1: index,\n"
       "%%s1: index, %%n0: index, %%s0: index, %%c: index, %%c_last: index, %%cols: index%s)\n"
       "attributes {passthrough = [\"noinline\"]} {\n%%c0 = arith.constant 0 : index\n"

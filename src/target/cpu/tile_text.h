@@ -55,9 +55,9 @@ typedef struct o3_tile {
  * sums over every s-th k, s = lanes / split, which is |unroll|: X is loaded as it lies, s numbers at a time.
  * What it stores are half a block's lanes, of which those behind |split| are zeros. */
 
-/* A shared tile (one block) asks for weights %w_next after its own, a block's lanes in each turn of |unroll|
- * steps. As many tiles in turn, each with a %w_next that is a block's lanes more, ask for all of the weights
- * that come next. */
+/* A shared tile asks for weights %w_ahead after its own, of each block a block's lanes in each turn of
+ * |unroll| steps. As many tiles in turn, each with a %w_ahead that is a block's lanes more, ask for all of
+ * the weights that come next. */
 
 /* What the sums start at. */
 enum { O3_TILE_ZERO, O3_TILE_BIAS, O3_TILE_OLD };
@@ -68,7 +68,8 @@ typedef enum o3_tile_argument {
   O3_TILE_X_AT, /* of pixel 0 */
   O3_TILE_W,
   O3_TILE_W_AT,
-  O3_TILE_W_NEXT, /* from a block to the next; of a shared tile where it asks for weights */
+  O3_TILE_W_NEXT,  /* from a block to the next */
+  O3_TILE_W_AHEAD, /* from a weight to the one that a shared tile asks for beside it */
   O3_TILE_Y,
   O3_TILE_Y_AT,
   O3_TILE_Y_STEP, /* from a pixel to the next */

@@ -8,7 +8,7 @@ module {
                   %y: memref<3x7x7x16xf32>, %dw: memref<2x3x3x16xf32>, %dy: memref<2x7x7x16xf32>,
                   %a: memref<12x64xf32>, %b: memref<2x64x16xf32>, %c: memref<12x20xf32>,
                   %from: memref<2x7x7x16xf32>, %px: memref<2x30x16xf32>, %pw: memref<2x2x16x16xf32>,
-                  %py: memref<2x30x16xf32>) {
+                  %py: memref<2x30x16xf32>, %ra: memref<32x64xf32>, %rb: memref<3x64x16xf32>, %rc: memref<32x48xf32>) {
     // Rows of seven pixels: two blocks at once, the third alone. The run is one piece and so no dim of the loop:
     // canonicalization would drop it, and o3.work with it.
     // CHECK: scf.parallel (%{{[a-z0-9]+}}, %{{[a-z0-9]+}}) =
@@ -49,6 +49,18 @@ module {
                                      affine_map<(m, n, k) -> (m, n)>],
                     iterator_types = ["parallel", "parallel", "reduction"]}
         ins(%a, %b : memref<12x64xf32>, memref<2x64x16xf32>) outs(%c : memref<12x20xf32>) {
+    ^bb0(%p: f32, %q: f32, %o: f32):
+      %m = arith.mulf %p, %q : f32
+      %r = arith.addf %m, %o : f32
+      linalg.yield %r : f32
+    }
+    // Four tiles of three blocks share what they ask for.
+    // CHECK: func.call @o3k_f32_tile_8x48_shared_s64_u4
+    linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>,
+                                     affine_map<(m, n, k) -> (n floordiv 16, k, n mod 16)>,
+                                     affine_map<(m, n, k) -> (m, n)>],
+                    iterator_types = ["parallel", "parallel", "reduction"]}
+        ins(%ra, %rb : memref<32x64xf32>, memref<3x64x16xf32>) outs(%rc : memref<32x48xf32>) {
     ^bb0(%p: f32, %q: f32, %o: f32):
       %m = arith.mulf %p, %q : f32
       %r = arith.addf %m, %o : f32
@@ -130,3 +142,9 @@ module {
 // CHECK-LABEL: func.func private @o3k_f32_tile_7x16_s16_u4
 // CHECK-NOT: arith.select {{.*}} %c1024
 // CHECK: memref.prefetch %arg2
+// In each turn of four steps a tile asks for one step of the next blocks.
+// CHECK-LABEL: func.func private @o3k_f32_tile_8x48_shared_s64_u4
+// CHECK: arith.addi %arg5, %c0{{[a-z0-9_]*}} : index
+// CHECK-COUNT-3: memref.prefetch %arg2
+// CHECK-NOT: memref.prefetch
+// CHECK: return

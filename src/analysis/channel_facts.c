@@ -45,12 +45,11 @@ static bool operand_number(const o3_channels_t *self, const o3_channel_relation_
 static bool fact_product(const o3_channels_t *self, const o3_channel_relation_t *relation, int64_t channel,
                          float *number) {
   const o3_channel_weights_t *weights = &relation->weights;
-  const uint8_t *nonzero = weights->nonzero + channel * weights->inputs;
   int64_t first = channel / weights->outputs * weights->inputs;
   double sum = weights->b ? (double)weights->b[channel] : 0;
   for (int64_t i = 0; i < weights->inputs; ++i) {
     float x;
-    if (!nonzero[i]) continue;
+    if (!o3_channel_weight_nonzero(weights, channel, i)) continue;
     if (!relation->num_links || !o3_channels_known(self, relation->links[0].from, first + i, &x))
       return false;
     if (x == 0) continue;

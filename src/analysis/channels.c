@@ -148,13 +148,13 @@ static void need_through_weights(o3_channels_t *self, const o3_channel_relation_
   const o3_channel_axis_t *from = relation->links[0].from;
   for (int64_t m = 0; m < weights->groups * weights->outputs; ++m) {
     if (!matters(self, relation->to, m)) continue;
-    const uint8_t *row = weights->nonzero + m * weights->inputs;
     int64_t first = m / weights->outputs * weights->inputs;
     for (int64_t i = 0; i < weights->inputs; ++i) {
       int64_t at = from->base + first + i;
-      self->needed[at] |= row[i];
+      if (!o3_channel_weight_nonzero(weights, m, i)) continue;
+      self->needed[at] = true;
       /* What a window sees beyond the border is zero, not the number: no bias stands for it. */
-      self->pinned[at] |= row[i] && weights->padded && self->known[at] && self->number[at] != 0;
+      self->pinned[at] |= weights->padded && self->known[at] && self->number[at] != 0;
     }
   }
 }

@@ -32,9 +32,16 @@ typedef struct o3_channel_weights {
   const float *w, *b;                         /* b: NULL for none */
   int64_t groups, outputs, inputs, positions; /* outputs and inputs of a group */
   int64_t output_stride, input_stride, position_stride;
-  const uint8_t *nonzero; /* output of all x input of its group: at some position */
+  const uint8_t *nonzero; /* a bit for output of all x input of its group: at some position; NULL: all are */
   bool padded;            /* some windows see zeros beyond the border */
 } o3_channel_weights_t;
+
+/* Whether input |input| of its group goes into output |output| of all. */
+static inline bool o3_channel_weight_nonzero(const o3_channel_weights_t *weights, int64_t output,
+                                             int64_t input) {
+  int64_t bit = output * weights->inputs + input;
+  return !weights->nonzero || (weights->nonzero[bit / 8] >> (bit % 8) & 1);
+}
 
 /* Channel c of |from| is the channels (c + offset) * inner up to the next one's of the result. */
 typedef struct o3_channel_link {

@@ -4,9 +4,8 @@
 
 #include "ir/pass.h"
 
-/* Lowers |module| at O0 for this machine, loads the object into this process and runs it with the runtime
+/* Lowers the module at O0 for this machine, loads the object into this process and runs it with the runtime
  * that compiled models have. Results go to env->weights. */
-o3_status_t o3_evaluate(o3_pass_env_t *env, MlirModule module, int num_results, MlirAttribute *results)
-    O3_MUST_USE;
+o3_status_t o3_evaluate(o3_pass_env_t *env, const o3_evaluation_t *evaluation) O3_MUST_USE;
 
 #endif

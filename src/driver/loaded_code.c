@@ -47,9 +47,7 @@ static o3_status_t define_runtime(LLVMOrcLLJITRef jit) {
   return NULL;
 }
 
-/* Code counts on weights being aligned, as the packager lays them out; in a model file they lie anywhere.
- * Copies are noted in |copies|, to be freed after the run. */
-static o3_status_t aligned_data(const void *data, size_t bytes, o3_ptr_vec_t *copies, const void **aligned) {
+o3_status_t o3_loaded_data_align(const void *data, size_t bytes, o3_ptr_vec_t *copies, const void **aligned) {
   *aligned = data;
   if ((uintptr_t)data % WEIGHT_ALIGNMENT == 0) return NULL;
   void *copy =
@@ -78,7 +76,7 @@ static o3_status_t define_weights(o3_pass_env_t *env, MlirModule module, LLVMOrc
     const void *data = o3_weights_data(env->weights, value, &bytes);
     O3_TRY_ALLOC(name);
     O3_TRY_ALLOC(data);
-    O3_TRY(aligned_data(data, bytes, copies, &data));
+    O3_TRY(o3_loaded_data_align(data, bytes, copies, &data));
     O3_TRY(define(jit, name, data));
   }
   return NULL;

@@ -30,6 +30,11 @@ o3_status_t o3_loaded_code_open(o3_pass_env_t *env, MlirModule module, const o3_
                                 o3_loaded_code_t *code) O3_MUST_USE;
 o3_status_t o3_loaded_code_close(o3_loaded_code_t *code) O3_MUST_USE;
 
+/* Code counts on weights being aligned, as the packager lays them out; in a model file they lie anywhere. The
+ * address of a copy where |data| is not aligned; copies are noted in |copies|, to be freed after the run. */
+o3_status_t o3_loaded_data_align(const void *data, size_t bytes, o3_ptr_vec_t *copies, const void **aligned)
+    O3_MUST_USE;
+
 /* What a runtime model says of an input or output of this type, as the normalize stage leaves types (lowering
  * takes their signs). Sizes are allocated in |arena|, |name| is borrowed. */
 o3_status_t o3_loaded_tensor_describe(o3_arena_t *arena, const char *name, MlirType type,

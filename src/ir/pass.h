@@ -38,11 +38,16 @@ typedef enum o3_precision {
   O3_PRECISION_BF16
 } o3_precision_t;
 
-/* Runs a normalized module whose @main has no arguments and gives its results as elements attributes of the
- * types that @main returns; their data is the weights store's. Takes the module's contents apart. */
+/* A normalized module whose @main is run |num_runs| times, each time with other inputs and results: elements
+ * attributes of the types of @main's. The results' data is the weights store's. */
+typedef struct o3_evaluation {
+  MlirModule module; /* its contents are taken apart */
+  int num_runs, num_inputs, num_results;
+  const MlirAttribute *inputs; /* |num_runs| x |num_inputs| */
+  MlirAttribute *results;      /* |num_runs| x |num_results|, the answer */
+} o3_evaluation_t;
 typedef struct o3_pass_env o3_pass_env_t;
-typedef o3_status_t (*o3_evaluate_fn_t)(o3_pass_env_t *env, MlirModule module, int num_results,
-                                        MlirAttribute *results);
+typedef o3_status_t (*o3_evaluate_fn_t)(o3_pass_env_t *env, const o3_evaluation_t *evaluation);
 
 /* An op of @main that is to be measured: in how many ways it is compiled, and what each takes. Its type is
  * static, its operands are constants but for the first. */

@@ -39,10 +39,11 @@ struct o3_weights {
   o3_str_map_t *by_name;  /* entry_t */
   o3_ptr_map_t *expanded; /* attribute -> expanded_t, for attributes that hold their own data */
   o3_ptr_vec_t entries;
-  o3_ptr_vec_t files;  /* o3_mapped_file_t */
-  o3_ptr_vec_t blocks; /* block_t, freed at the end */
-  o3_spill_t *spill;   /* NULL: all blocks are malloc'ed */
-  size_t read;         /* bytes since memory was given back */
+  o3_ptr_vec_t files;    /* o3_mapped_file_t */
+  o3_ptr_vec_t blocks;   /* block_t, freed at the end */
+  o3_ptr_map_t *by_data; /* data -> block_t */
+  o3_spill_t *spill;     /* NULL: all blocks are malloc'ed */
+  size_t read;           /* bytes since memory was given back */
 };
 
 typedef struct expanded {
@@ -60,11 +61,12 @@ o3_status_t o3_weights_create(MlirContext context, o3_weights_t **out) {
                            .arena = arena,
                            .by_name = o3_str_map_create(arena),
                            .expanded = o3_ptr_map_create(arena),
+                           .by_data = o3_ptr_map_create(arena),
                            .entries = o3_ptr_vec(arena),
                            .files = o3_ptr_vec(arena),
                            .blocks = o3_ptr_vec(arena)};
   }
-  if (!self || !self->by_name || !self->expanded) {
+  if (!self || !self->by_name || !self->expanded || !self->by_data) {
     o3_arena_destroy(arena);
     return o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");
   }
@@ -77,7 +79,7 @@ static void free_block(const o3_weights_t *self, block_t *block) {
     o3_spill_free(self->spill, &block->part);
   else
     free(block->data);
-  block->data = NULL;
+  block->data = NULL; /* twice is nothing: constants may share data */
 }
 
 o3_status_t o3_weights_spill(o3_weights_t *self, const char *folder) {
@@ -187,7 +189,9 @@ void *o3_weights_alloc(o3_weights_t *self, size_t bytes) {
   if (!block) return NULL;
   *block = (block_t){0};
   alloc_block(self, bytes, block);
-  if (block->data && !o3_ptr_vec_push(&self->blocks, block)) free_block(self, block);
+  bool noted = block->data && o3_ptr_map_put(self->by_data, block->data, block) &&
+               o3_ptr_vec_push(&self->blocks, block);
+  if (block->data && !noted) free_block(self, block);
   return block->data;
 }
 
@@ -249,14 +253,19 @@ static o3_status_t mark_used(MlirOperation op, void *context) {
   return NULL;
 }
 
-static void forget_data(o3_weights_t *self, const void *data) {
+/* An address that was freed may come again, its newest block is found. */
+static void free_data(o3_weights_t *self, const void *data) {
+  block_t *block = o3_ptr_map_get(self->by_data, data);
+  if (block) free_block(self, block);
+}
+
+static void forget_freed(o3_weights_t *self) {
+  size_t kept = 0;
   for (size_t i = 0; i < self->blocks.count; ++i) {
     block_t *block = self->blocks.items[i];
-    if (block->data != data) continue;
-    free_block(self, block);
-    self->blocks.items[i] = self->blocks.items[--self->blocks.count];
-    return;
+    if (block->data) self->blocks.items[kept++] = block;
   }
+  self->blocks.count = kept;
 }
 
 o3_status_t o3_weights_drop_unused(o3_weights_t *self, MlirModule module, size_t first) {
@@ -272,11 +281,12 @@ o3_status_t o3_weights_drop_unused(o3_weights_t *self, MlirModule module, size_t
     if (entry->used || !entry->intermediate) {
       self->entries.items[kept++] = entry;
     } else {
-      forget_data(self, entry->data);
+      free_data(self, entry->data);
       entry->data = NULL;
     }
   }
   self->entries.count = kept;
+  forget_freed(self);
   return NULL;
 }
 

@@ -1,102 +1,29 @@
 /* What depends on constants alone is computed now, by the compiler's own code.
  *
- * The ops are gathered into a function without arguments, compiled for this machine and run (env->evaluate);
- * so folding has no second definition of any op that could differ from the first.
- * Needs: a normalized module. Guarantees: no pure op has constant operands only, except where the result
- * would be much larger than what it is made from (a broadcast scalar, a range).
+ * The ops are gathered into functions, compiled for this machine and run (env->evaluate); so folding has no
+ * second definition of any op that could differ from the first. Layers whose weights are packed in the same
+ * way share one. Needs: a normalized module. Guarantees: no pure op has constant operands only, except where
+ * the result would be much larger than what it is made from (a broadcast scalar, a range).
  *
  *     %w2 = "o3.mul"(%w, %s)   // both o3.constant     =>     %w2 = "o3.constant"() {value = ...}
  */
-#include <string.h>
-
+#include "rewrite/fold_parts.h"
 #include "rewrite/passes.h"
 #include "rewrite/rewrite_ir.h"
 
-/* Results up to this size are always worth it; larger ones when they are at most twice their operands. */
-enum { SMALL_RESULT_BYTES = 1 << 16 };
-/* What is computed at once is in memory twice. Of ops whose results would make it more than so many bytes the
- * next turn takes care; what it takes in, and made an earlier one, is freed. */
-enum { TURN_BYTES = 12 << 20 };
-/* Nor does a turn take more ops: LLVM's time for a function of so many results grows with their square. */
-enum { TURN_OPS = 128 };
+/* So many parts of a kind are worth a function of their own, which is given their constants in turn; fewer
+ * are compiled together with others. */
+enum { SHARED_PARTS = 4 };
 
-static int64_t value_bytes(MlirValue value) {
-  MlirType type = mlirValueGetType(value);
-  int64_t count = mlirTypeIsARankedTensor(type) ? o3_type_count(type) : -1;
-  return count < 0 ? -1 : count * (o3_type_bits(o3_type_element(type)) / 8);
-}
-
-static int64_t result_bytes(MlirOperation op) {
-  int64_t bytes = 0;
-  for (intptr_t i = 0; i < mlirOperationGetNumResults(op); ++i)
-    bytes += value_bytes(mlirOperationGetResult(op, i));
-  return bytes;
-}
-
-/* The growth of transformed weights, and of what has o3.fold, was weighed when they were chosen. */
-static bool is_worth_it(MlirOperation op) {
-  int64_t from = 0, to = 0;
-  if (o3_op_is(op, "o3.winograd_weights") || !mlirAttributeIsNull(o3_op_attr(op, "o3.fold"))) return true;
-  for (intptr_t i = 0; i < mlirOperationGetNumOperands(op); ++i)
-    from += value_bytes(mlirOperationGetOperand(op, i));
-  for (intptr_t i = 0; i < mlirOperationGetNumResults(op); ++i) {
-    int64_t bytes = value_bytes(mlirOperationGetResult(op, i));
-    if (bytes < 0) return false;
-    to += bytes;
-  }
-  return to <= SMALL_RESULT_BYTES || to <= 2 * from;
-}
-
-typedef struct folding {
+/* What is compiled at once: all parts run one after another, or, if |shared|, the first with the inputs of
+ * each. */
+typedef struct batch {
   o3_pass_env_t *env;
-  o3_ptr_map_t *known; /* op -> itself: constants and ops that will be computed */
-  o3_ptr_vec_t ops;    /* to compute, in order */
-  int64_t bytes;       /* of their results */
-  o3_ptr_vec_t roots;  /* values of them that the rest reads */
-} folding_t;
-
-static bool operands_known(const folding_t *self, MlirOperation op) {
-  for (intptr_t i = 0; i < mlirOperationGetNumOperands(op); ++i) {
-    MlirOperation def = o3_value_def(mlirOperationGetOperand(op, i));
-    if (mlirOperationIsNull(def) || !o3_ptr_map_get(self->known, def.ptr)) return false;
-  }
-  return mlirOperationGetNumOperands(op) > 0;
-}
-
-static o3_status_t visit(MlirOperation op, void *context) {
-  folding_t *self = context;
-  bool constant = o3_op_is(op, "o3.constant");
-  if (!constant &&
-      !(o3_op_is_pure(op) && operands_known(self, op) && !o3_op_reads_sizes(op) && is_worth_it(op)))
-    return NULL;
-  int64_t bytes = constant ? 0 : result_bytes(op);
-  bool full = self->bytes && self->bytes + bytes > TURN_BYTES;
-  if (!constant && (full || self->ops.count >= TURN_OPS)) return NULL;
-  self->bytes += bytes;
-  if (!o3_ptr_map_put(self->known, op.ptr, op.ptr) || (!constant && !o3_ptr_vec_push(&self->ops, op.ptr)))
-    return o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");
-  return NULL;
-}
-
-static bool is_read_outside(const folding_t *self, MlirValue value) {
-  MlirOpOperand use = mlirValueGetFirstUse(value);
-  for (; !mlirOpOperandIsNull(use); use = mlirOpOperandGetNextUse(use)) {
-    if (!o3_ptr_map_get(self->known, mlirOpOperandGetOwner(use).ptr)) return true;
-  }
-  return false;
-}
-
-static o3_status_t find_roots(folding_t *self) {
-  for (size_t i = 0; i < self->ops.count; ++i) {
-    MlirOperation op = {.ptr = self->ops.items[i]};
-    for (intptr_t r = 0; r < mlirOperationGetNumResults(op); ++r) {
-      MlirValue value = mlirOperationGetResult(op, r);
-      if (is_read_outside(self, value) && !o3_ptr_vec_push(&self->roots, (void *)(uintptr_t)value.ptr))
-        return o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");
-    }
-  }
-  return NULL;
-}
+  o3_ptr_vec_t parts; /* o3_fold_part_t */
+  bool shared;
+  size_t ops;
+  int64_t bytes;
+} batch_t;
 
 /* ---- The function to run ---- */
 
@@ -125,46 +52,138 @@ static o3_status_t clone(cloner_t *self, MlirOperation op) {
   return NULL;
 }
 
-static o3_status_t build_module(const folding_t *self, MlirModule module) {
+static size_t num_parts_built(const batch_t *self) { return self->shared ? 1 : self->parts.count; }
+
+static o3_status_t clone_parts(const batch_t *self, cloner_t *cloner) {
+  for (size_t i = 0; i < num_parts_built(self); ++i) {
+    const o3_fold_part_t *part = self->parts.items[i];
+    for (size_t k = 0; k < part->ops.count; ++k)
+      O3_TRY(clone(cloner, (MlirOperation){.ptr = part->ops.items[k]}));
+  }
+  return NULL;
+}
+
+/* The inputs of a shared function stand for constants. */
+static o3_status_t add_inputs(const batch_t *self, cloner_t *cloner) {
+  const o3_fold_part_t *part = self->parts.items[0];
+  for (size_t i = 0; self->shared && i < part->inputs.count; ++i) {
+    MlirValue constant = {.ptr = part->inputs.items[i]};
+    MlirValue input = mlirBlockAddArgument(cloner->block, mlirValueGetType(constant),
+                                           mlirLocationUnknownGet(self->env->context));
+    if (!o3_ptr_map_put(cloner->values, constant.ptr, (void *)(uintptr_t)input.ptr))
+      return o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");
+  }
+  return NULL;
+}
+
+/* The roots of all parts that are built, one part after another: |results|, if any, get their values. */
+static size_t list_roots(const batch_t *self, const cloner_t *cloner, MlirValue *results) {
+  size_t count = 0;
+  for (size_t i = 0; i < num_parts_built(self); ++i) {
+    const o3_fold_part_t *part = self->parts.items[i];
+    for (size_t k = 0; k < part->roots.count; ++k, ++count)
+      if (results) results[count] = (MlirValue){.ptr = o3_ptr_map_get(cloner->values, part->roots.items[k])};
+  }
+  return count;
+}
+
+static o3_status_t build_module(const batch_t *self, MlirModule module) {
   cloner_t cloner = {.block = mlirBlockCreate(0, NULL, NULL), .values = o3_ptr_map_create(self->env->arena)};
-  MlirValue *roots = O3_ARENA_ARRAY(self->env->arena, MlirValue, self->roots.count + 1);
+  size_t count = list_roots(self, NULL, NULL);
+  MlirValue *roots = O3_ARENA_ARRAY(self->env->arena, MlirValue, count + 1);
   o3_status_t status =
       cloner.values && roots ? NULL : o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");
-  for (size_t i = 0; !status && i < self->ops.count; ++i)
-    status = clone(&cloner, (MlirOperation){.ptr = self->ops.items[i]});
+  if (!status) status = add_inputs(self, &cloner);
+  if (!status) status = clone_parts(self, &cloner);
   if (status) {
     mlirBlockDestroy(cloner.block);
     return status;
   }
-  for (size_t i = 0; i < self->roots.count; ++i)
-    roots[i] = (MlirValue){.ptr = o3_ptr_map_get(cloner.values, self->roots.items[i])};
-  return o3_main_build(self->env->arena, module, cloner.block, (int)self->roots.count, roots);
+  list_roots(self, &cloner, roots);
+  return o3_main_build(self->env->arena, module, cloner.block, (int)count, roots);
 }
 
 /* ---- Putting the results in ---- */
 
-static void replace_roots(const folding_t *self, const MlirAttribute *values) {
-  for (size_t i = 0; i < self->roots.count; ++i) {
-    MlirValue root = {.ptr = self->roots.items[i]};
-    MlirOperation op = mlirOpResultGetOwner(root);
-    o3_builder_t builder = o3_builder_after(op);
-    MlirValue constant = o3_build1_attrs(&builder, "o3.constant", mlirValueGetType(root), O3_NO_VALUES,
-                                         O3_ATTRS({"value", values[i]}));
-    mlirValueReplaceAllUsesOfWith(root, constant);
+/* |values| are the results of all runs, as those of the parts one after another are without runs. */
+static void replace_roots(const batch_t *self, const MlirAttribute *values) {
+  for (size_t i = 0; i < self->parts.count; ++i) {
+    const o3_fold_part_t *part = self->parts.items[i];
+    for (size_t k = 0; k < part->roots.count; ++k) {
+      MlirValue root = {.ptr = part->roots.items[k]};
+      o3_builder_t builder = o3_builder_after(mlirOpResultGetOwner(root));
+      MlirValue constant = o3_build1_attrs(&builder, "o3.constant", mlirValueGetType(root), O3_NO_VALUES,
+                                           O3_ATTRS({"value", *values++}));
+      mlirValueReplaceAllUsesOfWith(root, constant);
+    }
+    for (size_t k = part->ops.count; k-- > 0;)
+      mlirOperationDestroy((MlirOperation){.ptr = part->ops.items[k]});
   }
-  for (size_t i = self->ops.count; i-- > 0;) mlirOperationDestroy((MlirOperation){.ptr = self->ops.items[i]});
 }
 
-static o3_status_t evaluate(const folding_t *self) {
-  MlirModule module = mlirModuleCreateEmpty(mlirLocationUnknownGet(self->env->context));
-  MlirAttribute *values = O3_ARENA_ARRAY(self->env->arena, MlirAttribute, self->roots.count + 1);
-  o3_status_t status =
-      values ? build_module(self, module) : o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");
-  if (!status) status = self->env->evaluate(self->env, module, (int)self->roots.count, values);
-  mlirModuleDestroy(module);
-  if (status) return o3_status_annotate(status, "folding constants");
-  replace_roots(self, values);
+/* The constants that the parts of a shared function read, part after part. */
+static o3_status_t list_inputs(const batch_t *self, o3_evaluation_t *evaluation) {
+  const o3_fold_part_t *first = self->parts.items[0];
+  evaluation->num_inputs = (int)first->inputs.count;
+  MlirAttribute *inputs = O3_ARENA_ARRAY(self->env->arena, MlirAttribute,
+                                         self->parts.count * first->inputs.count + 1),
+                *at = inputs;
+  O3_TRY_ALLOC(inputs);
+  for (size_t i = 0; i < self->parts.count; ++i) {
+    const o3_fold_part_t *part = self->parts.items[i];
+    for (size_t k = 0; k < part->inputs.count; ++k)
+      *at++ = o3_op_attr(mlirOpResultGetOwner((MlirValue){.ptr = part->inputs.items[k]}), "value");
+  }
+  evaluation->inputs = inputs;
   return NULL;
+}
+
+static o3_status_t run_batch(const batch_t *self) {
+  o3_evaluation_t evaluation = {.num_runs = self->shared ? (int)self->parts.count : 1,
+                                .num_results = (int)list_roots(self, NULL, NULL)};
+  size_t results = (size_t)evaluation.num_runs * (size_t)evaluation.num_results;
+  evaluation.results = O3_ARENA_ARRAY(self->env->arena, MlirAttribute, results + 1);
+  O3_TRY_ALLOC(evaluation.results);
+  if (self->shared) O3_TRY(list_inputs(self, &evaluation));
+  evaluation.module = mlirModuleCreateEmpty(mlirLocationUnknownGet(self->env->context));
+  o3_status_t status = build_module(self, evaluation.module);
+  if (!status) status = self->env->evaluate(self->env, &evaluation);
+  mlirModuleDestroy(evaluation.module);
+  if (status) return o3_status_annotate(status, "folding constants");
+  replace_roots(self, evaluation.results);
+  return NULL;
+}
+
+/* ---- Batches ---- */
+
+static o3_status_t flush(batch_t *self) {
+  if (self->parts.count) O3_TRY(run_batch(self));
+  *self = (batch_t){.env = self->env, .parts = o3_ptr_vec(self->env->arena)};
+  return NULL;
+}
+
+/* Of a kind that is not shared. */
+static o3_status_t add_parts(batch_t *self, const o3_fold_kind_t *kind) {
+  for (size_t i = 0; i < kind->parts.count; ++i) {
+    o3_fold_part_t *part = kind->parts.items[i];
+    bool full = self->ops + part->ops.count > O3_FOLD_MAX_OPS ||
+                (self->bytes && self->bytes + part->bytes > O3_FOLD_MAX_BYTES);
+    if (full) O3_TRY(flush(self));
+    O3_TRY_ALLOC(o3_ptr_vec_push(&self->parts, part));
+    self->ops += part->ops.count;
+    self->bytes += part->bytes;
+  }
+  return NULL;
+}
+
+static o3_status_t fold_kinds(o3_pass_env_t *env, const o3_ptr_vec_t *kinds) {
+  batch_t mixed = {.env = env, .parts = o3_ptr_vec(env->arena)};
+  for (size_t i = 0; i < kinds->count; ++i) {
+    const o3_fold_kind_t *kind = kinds->items[i];
+    batch_t shared = {.env = env, .parts = kind->parts, .shared = true};
+    O3_TRY(kind->parts.count < SHARED_PARTS ? add_parts(&mixed, kind) : run_batch(&shared));
+  }
+  return flush(&mixed);
 }
 
 /* Constants that only went into others keep their memory as long as they stand there. */
@@ -176,28 +195,17 @@ static o3_status_t erase_unread(MlirOperation op, void *context) {
   return NULL;
 }
 
-/* |more| is set when something was computed. */
-static o3_status_t fold_turn(o3_pass_env_t *env, MlirModule module, bool *more) {
-  folding_t self = {.env = env,
-                    .known = o3_ptr_map_create(env->arena),
-                    .ops = o3_ptr_vec(env->arena),
-                    .roots = o3_ptr_vec(env->arena)};
-  O3_TRY_ALLOC(self.known);
-  O3_TRY(o3_walk(mlirModuleGetOperation(module), visit, &self));
-  *more = self.ops.count > 0;
-  if (!*more) return NULL;
-  O3_TRY(find_roots(&self));
-  return evaluate(&self);
-}
-
 o3_status_t o3_rewrite_fold_constants(o3_pass_env_t *env, MlirModule module) {
   bool more = env->evaluate != NULL;
   while (more) {
+    o3_ptr_vec_t kinds;
     size_t first = o3_weights_count(env->weights);
-    O3_TRY(fold_turn(env, module, &more));
+    O3_TRY(o3_fold_kinds_find(env->arena, env->weights, module, &kinds));
+    O3_TRY(fold_kinds(env, &kinds));
     O3_TRY(o3_walk(mlirModuleGetOperation(module), erase_unread, NULL));
     O3_TRY(o3_weights_drop_unused(env->weights, module, first));
     o3_weights_trim(env->weights);
+    more = kinds.count > 0;
   }
   return NULL;
 }

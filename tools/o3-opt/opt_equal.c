@@ -78,7 +78,9 @@ static o3_status_t evaluate(o3_pass_env_t *env, MlirModule module, uint64_t seed
     results->count =
         (int)mlirFunctionTypeGetNumResults(mlirTypeAttrGetValue(o3_op_attr(func, "function_type")));
     results->values = O3_ARENA_ARRAY(env->arena, MlirAttribute, (size_t)results->count + 1);
-    status = results->values ? env->evaluate(env, copy, results->count, results->values)
+    const o3_evaluation_t evaluation = {
+        .module = copy, .num_runs = 1, .num_results = results->count, .results = results->values};
+    status = results->values ? env->evaluate(env, &evaluation)
                              : o3_status_create(O3_STATUS_OUT_OF_MEMORY, "out of memory");
   }
   mlirModuleDestroy(copy);

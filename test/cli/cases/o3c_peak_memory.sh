@@ -27,7 +27,7 @@ E
 for level in 2 3; do
   for count in 8 48; do
     run 0 "$O3C" m$count.onnx -O$level -q --timing -o m$count.so
-    peak[$count]=$(awk '$1 == "all" { print int($4) }' "$CASE_TMP/stdout" "$CASE_TMP/stderr")
+    peak[$count]=$(awk '$1 == "all" { print int($5 == "GB" ? $4 * 1000 : $4) }' "$CASE_TMP/stdout" "$CASE_TMP/stderr")
   done
   grown=$((peak[48] - peak[8]))
   [ $grown -lt 60 ] || fail "the peak at -O$level grows by $grown MB with 168 MB of weights"

@@ -36,6 +36,10 @@ o3_status_t o3_rewrite_reduce_precision(o3_pass_env_t *env, MlirModule module) O
 /* On cards with a kernel of attention: keys and values that heads share are not repeated. */
 o3_status_t o3_rewrite_share_heads(o3_pass_env_t *env, MlirModule module) O3_MUST_USE;
 
+/* On machines with channels in blocks: two transposed convolutions without overlaps become convolutions of
+ * pixels. */
+o3_status_t o3_rewrite_join_upsampling(o3_pass_env_t *env, MlirModule module) O3_MUST_USE;
+
 /* Chooses the sparse format of each constant weight, or obeys the user, and marks the product with it. */
 o3_status_t o3_rewrite_choose_sparse(o3_pass_env_t *env, MlirModule module) O3_MUST_USE;
 

@@ -14,6 +14,7 @@
 #include "fuse/move_collapse.h"
 #include "fuse/move_reshapes.h"
 #include "fuse/outline_kernel.h"
+#include "fuse/share_casts.h"
 
 /* The ops of all groups, from the last to the first: readers go before what they read. */
 static void erase_members(const o3_groups_t *groups) {
@@ -29,11 +30,19 @@ typedef struct fuser {
   int count; /* of kernels so far */
 } fuser_t;
 
-static o3_status_t fuse_block(fuser_t *self, MlirBlock block) {
+static o3_status_t find_groups(fuser_t *self, MlirBlock block, o3_groups_t **groups) {
   o3_dep_graph_t *graph;
-  o3_groups_t *groups;
   O3_TRY(o3_dep_graph_create(self->scratch, block, &graph));
-  O3_TRY(o3_groups_create(self->scratch, graph, self->env->machine, self->env->no_fusion, &groups));
+  return o3_groups_create(self->scratch, graph, self->env->machine, self->env->no_fusion, groups);
+}
+
+/* Cards wait for memory: their kernels cast what they read. */
+static o3_status_t fuse_block(fuser_t *self, MlirBlock block) {
+  o3_groups_t *groups;
+  bool changed = false;
+  O3_TRY(find_groups(self, block, &groups));
+  if (self->env->machine->gpu && !self->env->no_fusion) o3_fuse_share_casts(groups, &changed);
+  if (changed) O3_TRY(find_groups(self, block, &groups));
   for (size_t i = 0; i < groups->list.count; ++i)
     O3_TRY(o3_fuse_outline(groups, groups->list.items[i], self->count++, self->module));
   erase_members(groups);

@@ -88,6 +88,23 @@ static const char COLUMNS[] =
     "^bb0(%l: f16, %r: f32, %o: f16):\n%lf = arith.extf %l : f16 to f32\n%m = arith.subf %lf, %r : f32\n"
     "%h = arith.truncf %m : f32 to f16\nlinalg.yield %h : f16\n}\nreturn\n}\n}\n";
 
+/* Means over the second of three dimensions: each thread sums in several turns, of which the last is not
+ * full. */
+static const char COLUMN_SUMS[] =
+    "#id = affine_map<(i, j, k) -> (i, j, k)>\n#column = affine_map<(i, j, k) -> (i, k)>\n"
+    "#all = affine_map<(i, j) -> (i, j)>\n"
+    "module {\nfunc.func @k(%x: memref<3x1900x24xf16>, %d: memref<3x24xf16>) {\n"
+    "%s = memref.alloc() : memref<3x24xf32>\n" FILL("#all", "\"parallel\", \"parallel\"", "%s",
+                                                    "memref<3x24xf32>", "0.0")
+    "linalg.generic {indexing_maps = [#id, #column], iterator_types = [\"parallel\", \"reduction\", \"parallel\"]} "
+    "ins(%x : memref<3x1900x24xf16>) outs(%s : memref<3x24xf32>) {\n^bb0(%l: f16, %o: f32):\n"
+    "%lf = arith.extf %l : f16 to f32\n%y = arith.addf %lf, %o : f32\nlinalg.yield %y : f32\n}\n"
+    "%n = arith.constant 1900.0 : f32\n"
+    "linalg.generic {indexing_maps = [#all, #all], iterator_types = [\"parallel\", \"parallel\"]} "
+    "ins(%s : memref<3x24xf32>) outs(%d : memref<3x24xf16>) {\n"
+    "^bb0(%l: f32, %o: f16):\n%m = arith.divf %l, %n : f32\n"
+    "%h = arith.truncf %m : f32 to f16\nlinalg.yield %h : f16\n}\nreturn\n}\n}\n";
+
 static const char OUTSIDE_START[] = MAPS
     "module {\nfunc.func @k(%w: memref<128x64xf16>, %x: memref<96x128xf16>, %s: memref<96x64xf32>) "
     "{\n" PRODUCT("#b", "memref<96x128xf16>, memref<128x64xf16>") "return\n}\n}\n";
@@ -301,6 +318,22 @@ static void test_columns(void **state) {
   close_site(&f);
 }
 
+/* 6 vectors of columns are 8 threads beside each other; 64 of them go along a column, 4 elements a turn. */
+static void test_column_sums(void **state) {
+  fixture_t f;
+  o3_gpu_kernel_t kernel;
+  (void)state;
+  open_site(&f, COLUMN_SUMS);
+  assert_ok(o3_fast_kernel_make(&f.site, &kernel, NULL));
+  unit_assert_contains(kernel.name, "o3k_f16_columns_1900x64__sm70_");
+  assert_int_equal(kernel.grid[0], 3);
+  assert_int_equal(kernel.block, 512);
+  assert_int_equal(kernel.shared_bytes, 512 * 16);
+  check_text(&f, &kernel);
+  o3_gpu_kernel_deinit(&kernel);
+  close_site(&f);
+}
+
 /* An integer may be an index and a number. */
 static void test_rows_of_tables(void **state) {
   (void)state;
@@ -381,6 +414,7 @@ int main(void) {
                                      cmocka_unit_test(test_short_rows),
                                      cmocka_unit_test(test_resident_rows),
                                      cmocka_unit_test(test_columns),
+                                     cmocka_unit_test(test_column_sums),
                                      cmocka_unit_test(test_rows_of_tables),
                                      cmocka_unit_test(test_gelu_is_recognised),
                                      cmocka_unit_test(test_attention_is_below_2_31),

@@ -1,9 +1,9 @@
 /* A thread has some neighbouring columns and every |parts|th element of each, which are loaded before
- * anything is computed. What a reduction makes of a thread's elements goes through shared memory, in two
- * places in turn, so that one barrier is enough: who writes a place again has passed the barrier of the
- * reduction between, to which everyone comes after having read it. All threads of a column join all parts in
- * the same order and go on with the same number. The bodies of the ops are functions that are called for each
- * element.
+ * anything is computed; of sums of long columns alone in several turns. What a reduction makes of a thread's
+ * elements goes through shared memory, in two places in turn, so that one barrier is enough: who writes a
+ * place again has passed the barrier of the reduction between, to which everyone comes after having read it.
+ * All threads of a column join all parts in the same order and go on with the same number. The bodies of the
+ * ops are functions that are called for each element.
  */
 #include "target/nvptx/column_kernel.h"
 
@@ -18,6 +18,8 @@
 
 /* So many threads hide the time that memory takes, and leave 64 registers to each. */
 enum { RESIDENT = 1024, WORD = 4 };
+/* Most parts that every thread adds up itself. */
+enum { IN_TURN = 8 };
 enum { OUTER = O3_COLUMN_OUTER, ALONG = O3_COLUMN_ALONG, INNER = O3_COLUMN_INNER };
 
 /* Elements of a buffer in registers, as they were loaded or written. */
@@ -149,6 +151,21 @@ static void store_value(writer_t *w, int index) {
 
 /* ---- Reductions ---- */
 
+/* The thread's chunks of the columns from place |base|, a value, on; -1: from the start. The last of them may
+ * lie behind the end. */
+static void find_chunks(writer_t *w, int base) {
+  o3_kernel_text_t *t = w->t;
+  const o3_column_plan_t *p = w->p;
+  int64_t before = (int64_t)(p->turns - 1) * p->chunks * p->parts;
+  int first = base < 0 ? w->part : o3_kt_op(t, "addi", base, w->part);
+  for (int c = 0; c < p->chunks; ++c) {
+    int at = o3_kt_op_const(t, "addi", first, (int64_t)c * p->parts);
+    bool ragged = before + (int64_t)(c + 1) * p->parts > p->sizes[ALONG];
+    w->masks[c] = ragged ? o3_kt_cmp_const(t, "slt", at, p->sizes[ALONG]) : -1;
+    w->along[c] = ragged ? o3_kt_op_const(t, "minsi", at, p->sizes[ALONG] - 1) : at;
+  }
+}
+
 static int combine(writer_t *w, const char *combiner, int a, int b) {
   return o3_kt_value(w->t, "%s %%v%d, %%v%d : f32", combiner, a, b);
 }
@@ -163,29 +180,62 @@ static int part_pointer(writer_t *w, int part) {
                       o3_kt_op_const(t, "addi", o3_kt_op_const(t, "muli", thread, bytes), base));
 }
 
-/* All parts of the columns, joined to |sums|. */
-static void join_parts(writer_t *w, const char *combiner, int *sums) {
+static void store_part(writer_t *w, const int *sums) {
   o3_kernel_text_t *t = w->t;
-  const o3_column_plan_t *p = w->p;
-  o3_kt_carried_t carried[O3_COLUMN_MAX_ELEMENTS];
-  int vector = o3_kt_name(t), next[O3_COLUMN_MAX_ELEMENTS];
+  int vector = o3_kt_name(t), count = w->p->vector;
   o3_strbuf_printf(&t->out, "%%v%d = vector.from_elements ", vector);
-  for (int i = 0; i < p->vector; ++i) o3_strbuf_printf(&t->out, "%s%%v%d", i ? ", " : "", sums[i]);
-  o3_kt_line(t, " : vector<%dxf32>", p->vector);
+  for (int i = 0; i < count; ++i) o3_strbuf_printf(&t->out, "%s%%v%d", i ? ", " : "", sums[i]);
+  o3_kt_line(t, " : vector<%dxf32>", count);
   o3_kt_line(t, "llvm.store %%v%d, %%v%d {alignment = %d : i64} : vector<%dxf32>, !llvm.ptr<3>", vector,
-             part_pointer(w, w->part), p->vector * WORD, p->vector);
-  o3_kt_line(t, "nvvm.barrier0");
+             part_pointer(w, w->part), count * WORD, count);
+}
+
+/* What part |part| (a value) has stored. */
+static void load_part(writer_t *w, int part, int *sums) {
+  int count = w->p->vector;
+  int vector = o3_kt_value(w->t, "llvm.load %%v%d {alignment = %d : i64} : !llvm.ptr<3> -> vector<%dxf32>",
+                           part_pointer(w, part), count * WORD, count);
+  for (int i = 0; i < count; ++i)
+    sums[i] = o3_kt_value(w->t, "vector.extract %%v%d[%d] : f32 from vector<%dxf32>", vector, i, count);
+}
+
+/* |sums| in one turn after the other, by every thread. */
+static void join_in_turn(writer_t *w, const char *combiner, int *sums) {
+  o3_kernel_text_t *t = w->t;
+  o3_kt_carried_t carried[O3_COLUMN_MAX_ELEMENTS];
+  int next[O3_COLUMN_MAX_ELEMENTS], count = w->p->vector;
   int none = o3_kt_value(t, "arith.constant %s : f32", o3_body_neutral(combiner));
-  for (int i = 0; i < p->vector; ++i) carried[i] = (o3_kt_carried_t){.init = none, .type = "f32"};
-  int at = o3_kt_for(t, o3_kt_i32(t, 0), o3_kt_i32(t, p->parts), o3_kt_i32(t, 1), p->vector, carried);
-  int part = o3_kt_value(t, "llvm.load %%v%d {alignment = %d : i64} : !llvm.ptr<3> -> vector<%dxf32>",
-                         part_pointer(w, at), p->vector * WORD, p->vector);
-  for (int i = 0; i < p->vector; ++i)
-    next[i] =
-        combine(w, combiner, carried[i].value,
-                o3_kt_value(t, "vector.extract %%v%d[%d] : f32 from vector<%dxf32>", part, i, p->vector));
-  o3_kt_end_for(t, p->vector, carried, next);
-  for (int i = 0; i < p->vector; ++i) sums[i] = carried[i].result;
+  for (int i = 0; i < count; ++i) carried[i] = (o3_kt_carried_t){.init = none, .type = "f32"};
+  int at = o3_kt_for(t, o3_kt_i32(t, 0), o3_kt_i32(t, w->p->parts), o3_kt_i32(t, 1), count, carried);
+  load_part(w, at, next);
+  for (int i = 0; i < count; ++i) next[i] = combine(w, combiner, carried[i].value, next[i]);
+  o3_kt_end_for(t, count, carried, next);
+  for (int i = 0; i < count; ++i) sums[i] = carried[i].result;
+}
+
+/* The lower half of the parts adds the upper one's, until one is left: its place is that of part 0. */
+static void join_by_halves(writer_t *w, const char *combiner, int *sums) {
+  o3_kernel_text_t *t = w->t;
+  int mine[O3_COLUMN_MAX_ELEMENTS], other[O3_COLUMN_MAX_ELEMENTS];
+  for (int half = w->p->parts / 2; half; half /= 2) {
+    o3_kt_if(t, o3_kt_cmp_const(t, "slt", w->part, half));
+    load_part(w, w->part, mine);
+    load_part(w, o3_kt_op_const(t, "addi", w->part, half), other);
+    for (int i = 0; i < w->p->vector; ++i) mine[i] = combine(w, combiner, mine[i], other[i]);
+    store_part(w, mine);
+    o3_kt_end(t);
+    o3_kt_line(t, "nvvm.barrier0");
+  }
+  load_part(w, o3_kt_i32(t, 0), sums);
+}
+
+/* All parts of the columns, joined to |sums|. Halving takes barriers, and all of them before a place is
+ * written again. */
+static void join_parts(writer_t *w, const char *combiner, int *sums) {
+  store_part(w, sums);
+  o3_kt_line(w->t, "nvvm.barrier0");
+  bool many = w->p->num_reductions == 1 && w->p->parts > IN_TURN;
+  (many ? join_by_halves : join_in_turn)(w, combiner, sums);
 }
 
 /* ---- Ops ---- */
@@ -199,45 +249,98 @@ static void arguments_of(writer_t *w, const o3_column_op_t *op, const held_t **h
   }
 }
 
-static void reduce(writer_t *w, int index, const held_t **held, int *results) {
-  o3_kernel_text_t *t = w->t;
+/* What the thread's chunks add to |sums|. */
+static void add_chunks(writer_t *w, int index, const held_t **held, int *sums) {
   const o3_column_op_t *op = &w->p->ops[index];
   int last = op->num_operands - 1, vector = w->p->vector, arguments[O3_COLUMN_MAX_OPERANDS];
-  int sums[O3_COLUMN_MAX_ELEMENTS],
-      none = o3_kt_value(t, "arith.constant %s : f32", o3_body_neutral(op->combiner));
-  for (int i = 0; i < vector; ++i) sums[i] = none;
   for (int i = 0; i < w->p->chunks * vector; ++i) {
     int *sum = &sums[i % vector], mask = w->masks[i / vector];
     arguments_of(w, op, held, i, arguments);
     arguments[last] = *sum;
     int next = call(w, index, arguments);
-    *sum = mask >= 0 ? o3_kt_select(t, mask, next, *sum, "f32") : next;
+    *sum = mask >= 0 ? o3_kt_select(w->t, mask, next, *sum, "f32") : next;
   }
-  if (w->p->parts > 1) join_parts(w, op->combiner, sums);
-  ++w->reductions;
-  for (int i = 0; i < vector; ++i) results[i] = combine(w, op->combiner, held[last]->elements[i], sums[i]);
 }
 
-static void write_op(writer_t *w, int index) {
+/* |held|: each operand that the op reads, copied to |own|, for two operands may be one buffer, walked in two
+ * ways; of the others NULL. */
+static void get_operands(writer_t *w, int index, held_t *own, const held_t **held) {
   const o3_column_op_t *op = &w->p->ops[index];
-  held_t own[O3_COLUMN_MAX_OPERANDS]; /* two operands may be one buffer, walked in two ways */
-  const held_t *held[O3_COLUMN_MAX_OPERANDS];
-  int arguments[O3_COLUMN_MAX_OPERANDS], results[O3_COLUMN_MAX_ELEMENTS], vector = w->p->vector;
-  int count = op->combiner ? 0 : op->whole ? w->p->chunks * vector : vector;
   for (int k = 0; k < op->num_operands; ++k) {
     held[k] = NULL;
     if (!op->operands[k].used) continue;
     own[k] = *get_operand(w, &op->operands[k]);
     held[k] = &own[k];
   }
-  if (op->combiner) reduce(w, index, held, results);
+}
+
+static void write_map(writer_t *w, int index);
+
+/* The sums of all turns. What a turn loads is not there behind the loop. */
+static void add_turns(writer_t *w, int index, int *sums) {
+  o3_kernel_text_t *t = w->t;
+  const o3_column_plan_t *p = w->p;
+  held_t outside[O3_COLUMN_MAX_OPS * 2], own[O3_COLUMN_MAX_OPERANDS];
+  const held_t *held[O3_COLUMN_MAX_OPERANDS];
+  o3_kt_carried_t carried[O3_COLUMN_MAX_ELEMENTS];
+  for (int i = 0; i < p->vector; ++i) carried[i] = (o3_kt_carried_t){.init = sums[i], .type = "f32"};
+  memcpy(outside, w->held, sizeof(outside));
+  int turn = o3_kt_for(t, o3_kt_i32(t, 0), o3_kt_i32(t, p->turns), o3_kt_i32(t, 1), p->vector, carried);
+  for (int i = 0; i < p->vector; ++i) sums[i] = carried[i].value;
+  find_chunks(w, o3_kt_op_const(t, "muli", turn, (int64_t)p->chunks * p->parts));
+  for (int i = 0; i < index; ++i)
+    if (p->ops[i].whole) write_map(w, i);
+  get_operands(w, index, own, held);
+  add_chunks(w, index, held, sums);
+  o3_kt_end_for(t, p->vector, carried, sums);
+  for (int i = 0; i < p->vector; ++i) sums[i] = carried[i].result;
+  memcpy(w->held, outside, sizeof(outside));
+}
+
+static void write_reduction(writer_t *w, int index) {
+  o3_kernel_text_t *t = w->t;
+  const o3_column_op_t *op = &w->p->ops[index];
+  int vector = w->p->vector, sums[O3_COLUMN_MAX_ELEMENTS];
+  int none = o3_kt_value(t, "arith.constant %s : f32", o3_body_neutral(op->combiner));
+  const held_t *start = get_operand(w, result_of(op));
+  held_t own[O3_COLUMN_MAX_OPERANDS], *out = &w->held[result_of(op)->value];
+  const held_t *held[O3_COLUMN_MAX_OPERANDS];
+  for (int i = 0; i < vector; ++i) sums[i] = none;
+  if (w->p->turns > 1) {
+    add_turns(w, index, sums);
+  } else {
+    get_operands(w, index, own, held);
+    add_chunks(w, index, held, sums);
+  }
+  if (w->p->parts > 1) join_parts(w, op->combiner, sums);
+  ++w->reductions;
+  for (int i = 0; i < vector; ++i) out->elements[i] = combine(w, op->combiner, start->elements[i], sums[i]);
+  out->made = true;
+}
+
+static void write_map(writer_t *w, int index) {
+  const o3_column_op_t *op = &w->p->ops[index];
+  held_t own[O3_COLUMN_MAX_OPERANDS], *out = &w->held[result_of(op)->value];
+  const held_t *held[O3_COLUMN_MAX_OPERANDS];
+  int arguments[O3_COLUMN_MAX_OPERANDS], results[O3_COLUMN_MAX_ELEMENTS], vector = w->p->vector;
+  int count = op->whole ? w->p->chunks * vector : vector;
+  get_operands(w, index, own, held);
   for (int i = 0; i < count; ++i) {
     arguments_of(w, op, held, i, arguments);
     results[i] = call(w, index, arguments);
   }
-  held_t *out = &w->held[result_of(op)->value];
-  memcpy(out->elements, results, (size_t)(count ? count : vector) * sizeof(int));
+  memcpy(out->elements, results, (size_t)count * sizeof(int));
   out->made = true;
+}
+
+/* Ops on whole columns before a sum of several turns run in each of these. */
+static void write_op(writer_t *w, int index) {
+  const o3_column_op_t *op = &w->p->ops[index];
+  if (op->combiner) {
+    write_reduction(w, index);
+  } else if (!op->whole || w->p->turns == 1) {
+    write_map(w, index);
+  }
 }
 
 /* ---- The kernel ---- */
@@ -259,12 +362,7 @@ static void find_columns(writer_t *w) {
   w->valid = vectors % p->lanes ? o3_kt_cmp_const(t, "slt", vector, vectors) : -1;
   if (w->valid >= 0) vector = o3_kt_op_const(t, "minsi", vector, vectors - 1);
   w->inner = o3_kt_op_const(t, "muli", vector, p->vector);
-  for (int c = 0; c < p->chunks; ++c) {
-    int at = o3_kt_op_const(t, "addi", w->part, (int64_t)c * p->parts);
-    bool ragged = (int64_t)(c + 1) * p->parts > p->sizes[ALONG];
-    w->masks[c] = ragged ? o3_kt_cmp_const(t, "slt", at, p->sizes[ALONG]) : -1;
-    w->along[c] = ragged ? o3_kt_op_const(t, "minsi", at, p->sizes[ALONG] - 1) : at;
-  }
+  if (p->turns == 1) find_chunks(w, -1);
 }
 
 static void write_module(o3_kernel_text_t *t, void *context) {
@@ -300,7 +398,7 @@ static void set_launch(const o3_kernel_site_t *site, const o3_column_plan_t *p, 
   kernel->shared_bytes = shared_bytes(p);
   for (int i = 0; i < site->num_arguments; ++i) o3_gpu_kernel_add_pointer(kernel, i);
   O3_GPU_KERNEL_NOTE(kernel, {"vector", p->vector}, {"lanes", p->lanes}, {"parts", p->parts},
-                     {"chunks", p->chunks});
+                     {"chunks", p->chunks}, {"turns", p->turns});
 }
 
 o3_status_t o3_column_make(const o3_kernel_site_t *site, o3_gpu_kernel_t *kernel, const char **why_not) {

@@ -15,6 +15,8 @@ enum { OUTER = O3_COLUMN_OUTER, ALONG = O3_COLUMN_ALONG, INNER = O3_COLUMN_INNER
 /* A thread's neighbours are at most VECTOR columns; of fewer bytes than LINE in a row memory would give whole
  * sectors for parts of them. */
 enum { VECTOR = 4, WARP = O3_GPU_WARP, MAX_THREADS = 1024, LINE = 64, FULL = 512, LEAST_CHUNKS = 2 };
+/* Sums of columns alone: a thread has SUMMED elements in registers at a time. */
+enum { SUMMED = 16 };
 
 typedef struct reader {
   const o3_kernel_site_t *site; /* NULL: tensors */
@@ -172,12 +174,7 @@ static int widest_vector(const o3_column_plan_t *p) {
 
 /* Threads along a column are as few as leave each no more elements than it has registers for, and more where
  * columns alone do not fill the card. */
-static const char *share_columns(o3_column_plan_t *p, int multiprocessors) {
-  int bytes = 4;
-  for (int v = 0; v < p->num_values; ++v) {
-    int own = o3_gpu_element_info(p->values[v].element)->bytes;
-    if ((p->values[v].argument >= 0 || !p->values[v].written) && own < bytes) bytes = own;
-  }
+static const char *share_columns(o3_column_plan_t *p, int bytes, int multiprocessors) {
   if (p->sizes[INNER] * bytes < LINE) return "neighbours of its columns are few";
   for (p->vector = widest_vector(p); p->vector; p->vector /= 2) {
     int64_t columns = p->sizes[INNER] / p->vector;
@@ -193,12 +190,65 @@ static const char *share_columns(o3_column_plan_t *p, int multiprocessors) {
     p->parts *= 2;
   while (p->lanes * p->parts < WARP) p->parts *= 2;
   p->chunks = (int)((p->sizes[ALONG] + p->parts - 1) / p->parts);
+  p->turns = 1;
   return NULL;
+}
+
+/* Bytes of the narrowest element that is loaded or stored. */
+static int narrowest(const o3_column_plan_t *p) {
+  int bytes = 4;
+  for (int v = 0; v < p->num_values; ++v) {
+    int own = o3_gpu_element_info(p->values[v].element)->bytes;
+    if ((p->values[v].argument >= 0 || !p->values[v].written) && own < bytes) bytes = own;
+  }
+  return bytes;
 }
 
 static bool gives_elements(const o3_column_plan_t *p) {
   const o3_column_op_t *last = &p->ops[p->num_ops - 1];
   return last->whole && !last->combiner;
+}
+
+/* Sums of columns, of which no element is read again once it is summed: what is done with whole columns comes
+ * before the only reduction, and nothing of it is stored. */
+static const char *refuse_sums(const o3_column_plan_t *p) {
+  bool summed = false;
+  if (p->num_reductions != 1) return "its result has one element a column, and it reduces several times";
+  for (int i = 0; i < p->num_ops; ++i) {
+    const o3_column_op_t *op = &p->ops[i];
+    if (op->whole && summed) return "it reads columns again behind their sum";
+    summed |= op->combiner != NULL;
+  }
+  for (int v = 0; v < p->num_values; ++v)
+    if (p->values[v].whole && p->values[v].argument >= 0) return "it stores whole columns and a sum";
+  return NULL;
+}
+
+/* Blocks are narrow while they are few, as long as what neighbours read is whole lines, and their threads are
+ * as many as leave each LEAST_CHUNKS elements. Few columns lie one behind the other: those of all threads are
+ * lines. */
+static const char *share_sums(o3_column_plan_t *p, int bytes, int multiprocessors) {
+  p->vector = widest_vector(p);
+  int64_t vectors = p->sizes[INNER] / p->vector;
+  for (p->lanes = WARP; p->lanes > 1 && p->lanes / 2 >= vectors;) p->lanes /= 2;
+  while (p->lanes / 2 * p->vector * bytes >= LINE &&
+         p->sizes[OUTER] * ((vectors + p->lanes - 1) / p->lanes) < multiprocessors)
+    p->lanes /= 2;
+  p->parts = 1;
+  while (p->sizes[OUTER] * vectors * p->parts < (int64_t)FULL * multiprocessors &&
+         p->lanes * p->parts < MAX_THREADS / 2 && p->sizes[ALONG] >= 2 * LEAST_CHUNKS * p->parts)
+    p->parts *= 2;
+  while (p->lanes * p->parts < WARP) p->parts *= 2;
+  int64_t each = (p->sizes[ALONG] + p->parts - 1) / p->parts;
+  p->chunks = each * p->vector < SUMMED ? (int)each : SUMMED / p->vector;
+  p->turns = (int)((each + p->chunks - 1) / p->chunks);
+  return NULL;
+}
+
+static const char *share_threads(o3_column_plan_t *p, int multiprocessors) {
+  if (gives_elements(p)) return share_columns(p, narrowest(p), multiprocessors);
+  const char *why = refuse_sums(p);
+  return why ? why : share_sums(p, narrowest(p), multiprocessors);
 }
 
 const char *o3_column_plan(o3_arena_t *arena, int num_ops, const MlirOperation *ops,
@@ -214,6 +264,5 @@ const char *o3_column_plan(o3_arena_t *arena, int num_ops, const MlirOperation *
   const char *why = read_shape(&r);
   for (int i = 0; i < num_ops && !why; ++i) why = read_op(&r, &plan->ops[i]);
   if (!why && !site && num_ops + plan->num_reductions > O3_COLUMN_MAX_OPS) why = "it has too many ops";
-  if (!why && !gives_elements(plan)) why = "its result has one element a column";
-  return why ? why : share_columns(plan, multiprocessors);
+  return why ? why : share_threads(plan, multiprocessors);
 }

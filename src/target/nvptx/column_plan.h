@@ -45,11 +45,12 @@ typedef struct o3_column_plan {
   o3_column_value_t values[O3_COLUMN_MAX_OPS * 2];
   int vector;       /* columns of a thread, neighbours */
   int lanes, parts; /* threads of a block: beside each other, and along the columns */
-  int chunks;       /* elements of each of a thread's columns */
+  int chunks;       /* elements of each of a thread's columns that it has in registers at a time */
+  int turns;        /* so many times: more than once where the kernel gives nothing but sums of columns */
 } o3_column_plan_t;
 
 /* Fills |plan| from |ops|, on buffers or on tensors; |site|: the kernel's, NULL for tensors. Gives why
- * they are no columns that registers can hold, or NULL. */
+ * they are no columns that registers can hold, nor sums of columns alone, or NULL. */
 const char *o3_column_plan(o3_arena_t *arena, int num_ops, const MlirOperation *ops,
                            const o3_kernel_site_t *site, int multiprocessors, o3_column_plan_t *plan);
 

@@ -1,11 +1,14 @@
 // RUN: o3-opt --target hopper --fuse --level 2 %s | FileCheck %s
 // RUN: o3-opt --fuse --level 2 %s | FileCheck %s --check-prefix=CPU
 // The channels of images come first: on a card, whose kernels have columns, the maximum over them and what follows are
-// one kernel; columns of two neighbours are not worth it, and processors have rows only.
+// one kernel. Columns of two neighbours are not worth it where they are read again, the maximum is a kernel of its own;
+// processors have rows only.
 //
 // CHECK-LABEL: func.func @main
-// CHECK: call @k0_rows_
-// CHECK-NOT: call @{{.*}}rows_
+// CHECK: call @k0_rows_{{.*}} -> tensor<4x19x100xf16>
+// CHECK-NEXT: tensor.empty
+// CHECK: call @k1_rows_{{.*}} -> tensor<4x2xf32>
+// CHECK: call @k2_elementwise_
 // CHECK: return
 // CPU-NOT: rows_
 

@@ -5,8 +5,8 @@
 // A vector that is walked in two ways is loaded twice by a kernel of columns; those of rows leave it to a generic one.
 //
 // CHECK: launches
-// CHECK-NEXT: columns: block 1024, chunks 8, cluster 1, lanes 32, parts 32, shared 32768, vector 4
-// CHECK-NEXT: columns: block 1024, chunks 8, cluster 1, lanes 32, parts 32, shared 16384, vector 4
+// CHECK-NEXT: columns: block 1024, chunks 8, cluster 1, lanes 32, parts 32, shared 32768, turns 1, vector 4
+// CHECK-NEXT: columns: block 1024, chunks 8, cluster 1, lanes 32, parts 32, shared 16384, turns 1, vector 4
 // CHECK-NEXT: columns:
 // CHECK-NEXT: generic:
 module attributes {o3.stage = "import", o3.model = "net", o3.ir_version = 9 : i64, o3.opset = {ai.onnx = 13 : i64}} {

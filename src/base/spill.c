@@ -59,7 +59,10 @@ void o3_spill_alloc(o3_spill_t *self, size_t bytes, o3_spill_part_t *part) {
   *part = (o3_spill_part_t){0};
   if (__builtin_add_overflow(bytes, page - 1, &rounded) || rounded > (size_t)(INT64_MAX - self->end)) return;
   o3_spill_part_t made = {.bytes = rounded / page * page, .offset = self->end};
-  if (fallocate(self->fd, 0, made.offset, (off_t)made.bytes)) return;
+  if (fallocate(self->fd, 0, made.offset, (off_t)made.bytes)) {
+    punch(self, &made); /* a part of it may have been reserved */
+    return;
+  }
   self->end += (int64_t)made.bytes;
   made.data = mmap(NULL, made.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, self->fd, made.offset);
   if (made.data == MAP_FAILED)

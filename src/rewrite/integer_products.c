@@ -64,14 +64,28 @@ static MlirValue bytes_before(MlirValue value) {
   return is_bytes(from) ? from : (MlirValue){0};
 }
 
+static bool same_shape(MlirValue x, MlirValue y) {
+  MlirType type = o3_type_with_element(mlirValueGetType(x), element_of(y));
+  return mlirTypeEqual(type, mlirValueGetType(y));
+}
+
+static bool is_i32(MlirValue value) {
+  MlirType element = element_of(value);
+  return o3_type_is_integer(element) && o3_type_bits(element) == 32 && !o3_type_is_unsigned(element);
+}
+
+/* A difference lies within 255 of zero where both have one type, and has the codes' shape where zero points
+ * are no larger. */
 static bool read_factor(MlirValue value, factor_t *factor) {
   *factor = (factor_t){.codes = value};
   if (is_bytes(value)) return true;
   MlirOperation sub = o3_value_def(value);
-  if (mlirOperationIsNull(sub) || !o3_op_is(sub, "o3.sub")) return false;
+  if (mlirOperationIsNull(sub) || !o3_op_is(sub, "o3.sub") || !is_i32(value)) return false;
   *factor = (factor_t){bytes_before(mlirOperationGetOperand(sub, 0)),
                        bytes_before(mlirOperationGetOperand(sub, 1)), sub};
-  return !mlirValueIsNull(factor->codes) && !mlirValueIsNull(factor->zero);
+  if (mlirValueIsNull(factor->codes) || mlirValueIsNull(factor->zero)) return false;
+  return mlirTypeEqual(element_of(factor->codes), element_of(factor->zero)) &&
+         same_shape(factor->codes, value);
 }
 
 static int greatest(const factor_t *factor) {
@@ -126,9 +140,7 @@ static void read_weights(o3_pass_env_t *env, product_t *p) {
 
 static bool read_product(o3_pass_env_t *env, MlirOperation op, product_t *p) {
   *p = (product_t){.op = op, .convolution = o3_op_is(op, "o3.conv")};
-  MlirType type = mlirValueGetType(mlirOperationGetResult(op, 0));
-  bool i32 = o3_type_is_integer(o3_type_element(type)) && o3_type_bits(o3_type_element(type)) == 32;
-  if (!i32 || !read_factor(mlirOperationGetOperand(op, 0), &p->left) ||
+  if (!is_i32(mlirOperationGetResult(op, 0)) || !read_factor(mlirOperationGetOperand(op, 0), &p->left) ||
       !read_factor(mlirOperationGetOperand(op, 1), &p->right))
     return false;
   MlirType left = mlirValueGetType(p->left.codes), right = mlirValueGetType(p->right.codes);

@@ -68,7 +68,8 @@ static bool reads_spread(MlirOperation op, spread_t *s) {
 }
 
 /* The operand of |op| that is the image, when |op| computes each element from that and from single numbers;
- * or -1. */
+ * or -1. Ops that make infinities of usual numbers are none: zeros of the second one's weights meet them, and
+ * NaN would be in all places of a window. */
 static int image_operand(MlirOperation op) {
   static const char *const NAMES[] = {"o3.add", "o3.sub", "o3.mul", "o3.div", "o3.max",  "o3.min",
                                       "o3.neg", "o3.abs", "o3.exp", "o3.erf", "o3.tanh", "o3.sigmoid"};
@@ -84,6 +85,7 @@ static int image_operand(MlirOperation op) {
     if (image >= 0 || !mlirTypeEqual(type, operand)) return -1;
     image = i;
   }
+  if (image >= 0 && (o3_op_is(op, "o3.exp") || (o3_op_is(op, "o3.div") && image == 1))) return -1;
   return image;
 }
 
@@ -229,10 +231,10 @@ static void join(o3_layout_t *self, const match_t *m) {
   MlirValue x = build_steps(self, &m->between, build_first(self, &m->first));
   x = build_steps(self, behind, build_second(self, m, x));
   x = spread_pixels(self, m, x, &full);
-  o3_op_replace(last, 1, &x);
+  mlirValueReplaceAllUsesOfWith(mlirOperationGetResult(last, 0), x);
 }
 
-/* What was read before stays for simplify to remove, as nobody reads it. */
+/* What was read before stays for simplify to remove, as nobody reads it: the list of ops still has it. */
 o3_status_t o3_rewrite_join_upsampling(o3_pass_env_t *env, MlirModule module) {
   MlirOperation main = o3_module_func(module, "main");
   if (mlirOperationIsNull(main) || !env->machine->kernels->channel_blocks) return NULL;

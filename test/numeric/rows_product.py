@@ -38,6 +38,15 @@ R("MatMulInteger", [T("M,K", "extremes", "u8"), T("K,N", "extremes", "u8"), C(7,
 for depth in (65, 700):
     R("MatMulInteger", [T(f"M,{depth}", "extremes", "u8"), W(f"{depth},19", "extremes", "i8"), C(130, "u8")], [(5,), (33,), (1,)], ["u8"],
       lambda a, b, x: (a.astype(np.int32) - int(x)) @ b.astype(np.int32))
+# Several matrices, a zero point a column, more parts than are taken, differences of two types, unsigned sums.
+R("MatMulInteger", [T("3,M,300", "extremes", "u8"), W("3,300,19", "extremes", "i8"), C(130, "u8"), W("19", "extremes", "i8")],
+  [(5,), (33,)], ["u8"], lambda a, b, x, y: (a.astype(np.int32) - int(x)) @ (b.astype(np.int32) - y.astype(np.int32)))
+R("MatMulInteger", [T("M,9000", "extremes", "u8"), W("9000,3", "extremes", "i8")], [(2,)], ["u8"],
+  lambda a, b: a.astype(np.int32) @ b.astype(np.int32))
+for to, wide in ((6, np.int32), (12, np.uint32)):
+    R(f"a = Cast <to={to}> (x0) z = Cast <to={to}> (x1) s = Sub(a, z) b = Cast <to={to}> (x2) y0 = MatMul(s, b)",
+      [T("M,300", "extremes", "u8"), T("300", "extremes", "i8" if to == 6 else "u8"), T("300,7", "extremes", "u8")], [(3,), (17,)], ["u8"],
+      lambda a, z, b, wide=wide: (a.astype(wide) - z.astype(wide)) @ b.astype(wide))
 
 
 def gemm(alpha=1.0, beta=1.0, left=False, right=False):
@@ -100,6 +109,12 @@ for outputs, kernel, stride, pads, more in [(17, 2, 2, 0, 0), (3, 2, 2, 0, 0), (
       strides=[stride] * 2, pads=[pads] * 4, output_padding=[more] * 2, _tol=32)
 R("c = ConvTranspose <strides=[2,2]> (x0, x1, x2) r = Relu(c) y0 = ConvTranspose <strides=[2,2]> (r, x3, x4)",
   ["N,16,H,W", W("16,24,2,2"), W("24"), W("24,1,2,2"), W("1")], IMAGE, ["f32", "f16"], _tol=64)
+R("c = ConvTranspose <strides=[1,2]> (x0, x1, x2) s = Sub(x5, c) r = Relu(s) y0 = ConvTranspose <strides=[2,3]> (r, x3, x4)",
+  ["N,16,H,W", W("16,24,1,2"), W("24"), W("24,1,2,3"), W("1"), W("1")], IMAGE, F32, _tol=64)
+R("c = ConvTranspose <strides=[2,1]> (x0, x1) r = Exp(c) d = ConvTranspose <strides=[1,3]> (r, x2, x3) y0 = Sigmoid(d)",
+  ["N,5,H,W", W("5,9,2,1"), W("9,2,1,3"), W("2")], IMAGE, F32, _tol=64)
+R("c = ConvTranspose <strides=[2,1]> (x0, x1) d = ConvTranspose <strides=[1,3]> (c, x2, x3) y0 = Sigmoid(d)",
+  ["N,5,H,W", W("5,9,2,1"), W("9,2,1,3"), W("2")], IMAGE, F32, _tol=64)
 R("ConvTranspose", ["N,8,H,W", W("8,11,3,3"), W("11")], IMAGE, ["f16"], strides=[2, 1], pads=[1, 0, 0, 1], _tol=16)
 R("ConvTranspose", ["N,18,H,W", W("18,20,3,2"), W("20")], IMAGE, F32, strides=[2, 3], pads=[1, 0, 0, 1], _tol=32)
 R("ConvInteger", [T("N,3,H,W", "extremes", "u8"), W("4,3,3,3", "extremes", "u8"), C(5, "u8")], IMAGE[:3], ["u8"],

@@ -7,7 +7,7 @@
 All are loaded into one process and take turns of one run each, for the speed of a shared machine drifts by more than most changes
 bring. The first line is of whole runs, the others of kernels whose kind or nodes match --kernels: ms that a tenth of the runs
 stay under, of each library, and the medians of the ratios, a turn's time over the first library's in that turn. Kernels are
-matched by the node that they begin with and their kind; those that not all libraries have are told. O3_BUILD is the build folder.
+matched by the node that they begin with and their kind; those that not every run of every library reaches are named. O3_BUILD is the build folder.
 """
 
 import argparse
@@ -49,20 +49,25 @@ def random_inputs(model):
     return arrays
 
 
+def checked(code):
+    if code:
+        raise SystemExit(f"compare_libraries: {o3_model.CODES[code]}")
+
+
 class Contender:
     def __init__(self, path, inputs, threads):
         self.model = o3_model.Model(path)
         self.session = self.model.session(threads=threads)
         self.call = self.session.bind([inputs[name] for name, _, _ in self.model.inputs] if inputs
                                       else random_inputs(self.model))
-        self.model.api.session_profile(self.session.pointer, 1)
+        checked(self.model.api.session_profile(self.session.pointer, 1))
         self.kernels = [self.kernel(index) for index in range(self.model.info.num_kernels)]
         self.runs, self.turns = [], []
         self.call()
 
     def kernel(self, index):
         info = KernelInfo()
-        self.model.api.kernel_info(self.model.pointer, index, ctypes.byref(info))
+        checked(self.model.api.kernel_info(self.model.pointer, index, ctypes.byref(info)))
         first = info.nodes[0] if info.num_nodes else info.name
         return f"{info.kind.decode()} {first.decode()}"
 
@@ -72,8 +77,9 @@ class Contender:
         self.runs.append((time.perf_counter() - start) * 1e3)
         found, sample = {}, KernelSample()
         for index, kernel in enumerate(self.kernels):
-            self.model.api.session_kernel(self.session.pointer, index, ctypes.byref(sample))
-            found[kernel] = found.get(kernel, 0) + sample.nanoseconds * 1e-6
+            checked(self.model.api.session_kernel(self.session.pointer, index, ctypes.byref(sample)))
+            if sample.calls:
+                found[kernel] = found.get(kernel, 0) + sample.nanoseconds * 1e-6
         self.turns.append(found)
 
 
@@ -82,7 +88,7 @@ def low(times):
 
 
 def row(columns, title):
-    ratios = [statistics.median(other / max(first, 1e-6) for first, other in zip(columns[0], column))
+    ratios = [statistics.median(other / first for first, other in zip(columns[0], column))
               for column in columns[1:]]
     return " ".join([*(f"{low(column):9.4f}" for column in columns), *(f"{ratio:7.3f}" for ratio in ratios), title])
 
@@ -109,10 +115,10 @@ def main():
     print(row([contender.runs for contender in contenders], f"the whole, {len(contenders[0].runs)} turns"))
     names = list(dict.fromkeys(kernel for contender in contenders for kernel in contender.kernels))
     for name in filter(re.compile(options.kernels).search, names):
-        if all(name in contender.kernels for contender in contenders):
+        if all(name in turn for contender in contenders for turn in contender.turns):
             print(row([[turn[name] for turn in contender.turns] for contender in contenders], name))
         else:
-            print("not of all:", name)
+            print("not in all runs of all:", name)
     return 0
 
 

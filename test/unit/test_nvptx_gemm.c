@@ -152,6 +152,10 @@ static void test_schedules_are_refused(void **state) {
   o3_gemm_t gemm = nvptx_product(SIZES[6], true, O3_GPU_F16, O3_GPU_F16);
   for (size_t i = 0; i < sizeof(BAD) / sizeof(BAD[0]); ++i)
     assert_string_equal(o3_gemm_refuse_schedule(&gemm, &BAD[i].schedule, SHARED_BYTES), BAD[i].why);
+  const o3_gemm_schedule_t late = {2, 1, 256, 4, 1, 1, 8, true, false, 0, 0, true};
+  o3_gemm_t thin = nvptx_product((int64_t[]){4096, 4096, 256}, true, O3_GPU_F16, O3_GPU_F16);
+  assert_string_equal(o3_gemm_refuse_schedule(&thin, &late, SHARED_BYTES),
+                      "late stores are of more panels than there are steps");
 }
 
 /* The choices of the other two families stand their own checks, and what would not fit their arrays does not.
@@ -174,19 +178,18 @@ static void test_other_schedules_are_refused(void **state) {
 }
 
 /* Stores are hidden where k is short and a multiprocessor has several tiles: by warpgroups that alternate, or
- * under the next tile where there are many and the epilogue reads nothing. */
+ * under the next tile where there are many and the epilogue computes nothing. */
 static void test_short_products_hide_stores(void **state) {
   static const struct {
     int64_t sizes[3];
-    int extras;
-    bool alternate, late_stores;
-  } CASES[] = {{{8192, 4096, 1024}, 0, false, true},  {{8192, 4096, 1024}, 1, true, false},
-               {{2048, 4096, 1024}, 0, true, false},  {{8192, 3072, 768}, 0, false, true},
-               {{1024, 1024, 1024}, 0, false, false}, {{4096, 4096, 4096}, 0, false, true}};
+    bool computes, alternate, late_stores;
+  } CASES[] = {{{8192, 4096, 1024}, false, false, true},  {{8192, 4096, 1024}, true, true, false},
+               {{2048, 4096, 1024}, false, true, false},  {{8192, 3072, 768}, false, false, true},
+               {{1024, 1024, 1024}, false, false, false}, {{4096, 4096, 4096}, false, false, true}};
   (void)state;
   for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); ++i) {
     o3_gemm_t gemm = nvptx_product(CASES[i].sizes, true, O3_GPU_F16, O3_GPU_F16);
-    gemm.num_extras = CASES[i].extras;
+    gemm.epilogue_computes = CASES[i].computes;
     o3_gemm_schedule_t schedule = o3_gemm_schedule(&gemm, o3_gpu_find("hopper"));
     assert_int_equal(schedule.alternate, CASES[i].alternate);
     assert_int_equal(schedule.late_stores, CASES[i].late_stores);

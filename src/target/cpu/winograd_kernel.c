@@ -17,7 +17,7 @@
  * chunks as let V stay in the second-level cache, so that it never goes to memory. A chunk is what one
  * register tile computes: P is then at most 64 KB. A chunk that is not full is computed with what lies in V
  * from earlier: tiles do not mix. The points of a chunk and block are written together and lie in few pages;
- * blocks lie a cache line more than a power of two apart, or their lines would fall into one set. */
+ * a cache line lies between blocks, so that those of one place do not fall into the same sets. */
 #include "target/cpu/winograd_kernel.h"
 
 #include <stdlib.h>

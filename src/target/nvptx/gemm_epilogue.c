@@ -61,7 +61,7 @@ static void store_pair(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, const o
   if (ragged) o3_kt_end(t);
 }
 
-enum { PANEL_PIECES = 8, STAGING_BUFFERS = 2 }; /* buffers: of a consumer */
+enum { PANEL_PIECES = 8 };
 
 /* A part's columns may end within its last panel. */
 static int panels_of(const o3_gemm_part_t *p) { return (p->pieces + PANEL_PIECES - 1) / PANEL_PIECES; }
@@ -141,9 +141,9 @@ static int staging_buffer(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, int 
 static void send_panel(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, const o3_gemm_part_t *p, int panel,
                        const int words[O3_GEMM_PANEL_PAIRS], int stores) {
   int number = p->first_panel + panel, panels = w->s->products * panels_of(p);
-  int staging = staging_buffer(w, c, number % STAGING_BUFFERS);
-  bool alone = number == 0 && panels % STAGING_BUFFERS; /* the store before reads this buffer */
-  wait_for_buffers(w, c, alone ? 0 : STAGING_BUFFERS - 1);
+  int staging = staging_buffer(w, c, number % O3_GEMM_STAGING_BUFFERS);
+  bool alone = number == 0 && panels % O3_GEMM_STAGING_BUFFERS; /* the store before reads this buffer */
+  wait_for_buffers(w, c, alone ? 0 : O3_GEMM_STAGING_BUFFERS - 1);
   stage_panel(w, c, staging, words);
   publish_buffers(w, c);
   o3_kt_if(w->t, stores);
@@ -252,10 +252,10 @@ void o3_gemm_store_late(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, const 
 /* Behind the last products the warpgroup's rows of A in each stage are free, and as large as a panel. */
 static int last_buffer(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, int panel) {
   o3_kernel_text_t *t = w->t;
-  if (panel < STAGING_BUFFERS) return staging_buffer(w, c, panel);
+  if (panel < O3_GEMM_STAGING_BUFFERS) return staging_buffer(w, c, panel);
   int rows = o3_kt_op_const(t, "muli", c->first, O3_GEMM_ROW_BYTES);
-  return o3_kt_shared(t, w->shared,
-                      o3_kt_op_const(t, "addi", rows, (int64_t)(panel - STAGING_BUFFERS) * w->a_bytes));
+  return o3_kt_shared(
+      t, w->shared, o3_kt_op_const(t, "addi", rows, (int64_t)(panel - O3_GEMM_STAGING_BUFFERS) * w->a_bytes));
 }
 
 void o3_gemm_store_last(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, const o3_gemm_place_t *at,

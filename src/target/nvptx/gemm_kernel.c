@@ -497,8 +497,9 @@ static o3_gemm_consumer_t begin_consumer(o3_gemm_writer_t *w) {
   int base = o3_kt_op_const(t, "andi", o3_kt_op_const(t, "shrui", o3_kt_address(t, w->shared), 4), 0x3fff);
   c.stage_addresses = o3_kt_op(t, "addi", base, o3_kt_op_const(t, "muli", c.first, O3_GEMM_ROW_BYTES / 16));
   c.b_addresses = o3_kt_op_const(t, "addi", base, (int64_t)w->s->stages * w->a_bytes / 16);
-  int staging = o3_kt_op_const(t, "addi", o3_kt_op_const(t, "muli", c.number, 2 * O3_GEMM_STAGING_BYTES),
-                               o3_gemm_ring_bytes(w->s));
+  int staging = o3_kt_op_const(
+      t, "addi", o3_kt_op_const(t, "muli", c.number, O3_GEMM_STAGING_BUFFERS * O3_GEMM_STAGING_BYTES),
+      o3_gemm_ring_bytes(w->s));
   c.staging = o3_kt_shared(t, w->shared, staging);
   return c;
 }

@@ -59,6 +59,7 @@ typedef struct o3_gemm {
   /* Writes what becomes of a sum: values are scalars, |extras| of the extras' elements; gives the element of
    * D as a value of |out|. NULL: the sum itself. Called once, inside a function of its own. */
   int (*epilogue)(o3_kernel_text_t *t, void *context, int sum, const int *extras);
+  bool epilogue_computes; /* more than another type of a sum */
   void *epilogue_context;
 } o3_gemm_t;
 

@@ -33,7 +33,7 @@ int o3_gemm_ring_bytes(const o3_gemm_schedule_t *s) {
 }
 
 static int staging_bytes(const o3_gemm_schedule_t *s) {
-  return s->store_by_tensor ? s->consumers * 2 * O3_GEMM_STAGING_BYTES : 0;
+  return s->store_by_tensor ? s->consumers * O3_GEMM_STAGING_BUFFERS * O3_GEMM_STAGING_BYTES : 0;
 }
 
 int o3_gemm_barrier_offset(const o3_gemm_schedule_t *s) { return o3_gemm_ring_bytes(s) + staging_bytes(s); }
@@ -176,7 +176,8 @@ static bool allowed(const o3_gemm_t *g, const o3_gemm_schedule_t *s, const o3_gp
   if (s->columns > 64 && s->columns - 64 >= g->n) return false;
   if (s->consumers > 1 && g->m <= O3_GEMM_ROWS) return false;
   if (s->alternate && ((s->columns != 128 && s->columns != 192) || g->element == O3_GPU_TF32)) return false;
-  if (s->late_stores && (g->num_extras || o3_gemm_count_tiles(g, s) <= gpu->multiprocessors)) return false;
+  if (s->late_stores && (g->epilogue_computes || o3_gemm_count_tiles(g, s) <= gpu->multiprocessors))
+    return false;
   if (s->split > 1 && (s->columns > 64 || count_blocks(g, s) > gpu->multiprocessors)) return false;
   return o3_gemm_refuse_schedule(g, s, (int)gpu->shared_per_block) == NULL;
 }

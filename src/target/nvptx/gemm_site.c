@@ -524,6 +524,21 @@ static bool starts_at_zero(const side_t *s) {
          o3_op_float(def, "value", 1.0) == 0.0;
 }
 
+/* Whether the op gives what it reads, perhaps as another type. */
+static bool only_casts(const side_t *s) {
+  MlirOperation end = mlirBlockGetTerminator(s->nest->body),
+                def = o3_value_def(mlirOperationGetOperand(end, 0));
+  if (mlirOperationIsNull(def)) return true;
+  bool cast = o3_op_is(def, "arith.truncf") || o3_op_is(def, "arith.extf");
+  return cast && mlirOperationIsNull(o3_value_def(mlirOperationGetOperand(def, 0)));
+}
+
+static bool epilogue_computes(const reader_t *r) {
+  bool computes = r->gemm.num_extras > 0 || !starts_at_zero(&r->sides[r->start]);
+  for (int i = r->num_before; i < r->num_before + r->num_after; ++i) computes |= !only_casts(&r->sides[i]);
+  return computes;
+}
+
 static int write_epilogue(o3_kernel_text_t *t, void *context, int sum, const int *extras) {
   reader_t *r = context;
   int values[RESULTS + PRODUCT + 1], *results = values + RESULTS;
@@ -676,6 +691,7 @@ static o3_status_t make(const o3_kernel_site_t *site, const family_t *family, o3
   if (*why_not) return NULL;
   r->gemm.epilogue = write_epilogue;
   r->gemm.epilogue_context = r;
+  r->gemm.epilogue_computes = epilogue_computes(r);
   O3_TRY(family->build(r, kernel, why_not));
   if (!*why_not) number_arguments(r, kernel);
   return r->status;

@@ -12,6 +12,7 @@ enum {
   O3_GEMM_ROW_BYTES = 128, /* of a swizzled row */
   O3_GEMM_STEP_BYTES = 32, /* of it that an instruction takes */
   O3_GEMM_STAGING_BYTES = O3_GEMM_ROWS * O3_GEMM_ROW_BYTES,
+  O3_GEMM_STAGING_BUFFERS = 2, /* of a consumer */
   O3_GEMM_MAX_COLUMNS = 256,
   O3_GEMM_MAX_PRODUCTS = 2,
   O3_GEMM_PANEL_PAIRS = 16 /* of a thread in 64 columns: 8 pieces of 8 columns, two halves */
@@ -83,8 +84,8 @@ void o3_gemm_begin_stores(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, cons
 void o3_gemm_end_stores(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, o3_gemm_stores_t *stores,
                         const int *sums);
 
-/* The same when stores are late: results stay in |words|, and go to D panel by panel. |at|: where their tile
- * lies; |is_there|: condition, for the whole block. */
+/* The same when stores are late: results stay in |words|, O3_GEMM_PANEL_PAIRS for each panel of 64 columns,
+ * and go to D panel by panel. |at|: where their tile lies. */
 int o3_gemm_panels(const o3_gemm_schedule_t *s);
 void o3_gemm_keep_results(o3_gemm_writer_t *w, const o3_gemm_consumer_t *c, o3_gemm_stores_t *stores,
                           int sums, int *words);

@@ -227,7 +227,7 @@ static const char *refuse_sums(const o3_column_plan_t *p) {
 /* Blocks are narrow while they are few, as long as what neighbours read is whole lines, and their threads are
  * as many as leave each LEAST_CHUNKS elements. Few columns lie one behind the other: those of all threads are
  * lines. */
-static const char *share_sums(o3_column_plan_t *p, int bytes, int multiprocessors) {
+static void share_sums(o3_column_plan_t *p, int bytes, int multiprocessors) {
   p->vector = widest_vector(p);
   int64_t vectors = p->sizes[INNER] / p->vector;
   for (p->lanes = WARP; p->lanes > 1 && p->lanes / 2 >= vectors;) p->lanes /= 2;
@@ -242,13 +242,13 @@ static const char *share_sums(o3_column_plan_t *p, int bytes, int multiprocessor
   int64_t each = (p->sizes[ALONG] + p->parts - 1) / p->parts;
   p->chunks = each * p->vector < SUMMED ? (int)each : SUMMED / p->vector;
   p->turns = (int)((each + p->chunks - 1) / p->chunks);
-  return NULL;
 }
 
 static const char *share_threads(o3_column_plan_t *p, int multiprocessors) {
   if (gives_elements(p)) return share_columns(p, narrowest(p), multiprocessors);
   const char *why = refuse_sums(p);
-  return why ? why : share_sums(p, narrowest(p), multiprocessors);
+  if (!why) share_sums(p, narrowest(p), multiprocessors);
+  return why;
 }
 
 const char *o3_column_plan(o3_arena_t *arena, int num_ops, const MlirOperation *ops,

@@ -15,6 +15,7 @@
 #include "fuse/move_reshapes.h"
 #include "fuse/outline_kernel.h"
 #include "fuse/share_casts.h"
+#include "ir/share_ops.h"
 
 /* The ops of all groups, from the last to the first: readers go before what they read. */
 static void erase_members(const o3_groups_t *groups) {
@@ -87,30 +88,35 @@ static o3_status_t spare_arguments(o3_arena_t *arena, MlirModule module) {
   return NULL;
 }
 
-o3_status_t o3_fuse(o3_pass_env_t *env, MlirModule module) {
-  MlirOperation main = o3_module_func(module, "main");
-  if (mlirOperationIsNull(main))
-    return o3_status_create(O3_STATUS_INVALID_MODEL, "the module has no function @main");
-  O3_TRY(o3_ir_run_pipeline(module, "builtin.module(canonicalize,cse)"));
+static o3_status_t find_kernels(fuser_t *self) {
+  o3_pass_env_t *env = self->env;
+  MlirModule module = self->module;
+  O3_TRY(o3_ir_share_ops(self->scratch, module));
   const o3_kernel_support_t *kernels = env->machine->kernels;
   if (kernels && kernels->prepare) O3_TRY(kernels->prepare(env, module));
+  MlirBlock body = o3_func_body(o3_module_func(module, "main"));
+  O3_TRY(o3_fuse_move_collapses(self->scratch, body));
+  O3_TRY(o3_fuse_move_reshapes(self->scratch, body));
+  O3_TRY(o3_ir_share_ops(self->scratch, module));
+  O3_TRY(o3_fuse_fold_transposes(self->scratch, body, env->machine));
+  O3_TRY(o3_ir_share_ops(self->scratch, module));
+  o3_fuse_mark_causal(body);
+  O3_TRY(o3_walk(o3_module_func(module, "main"), mark_filled_operands, NULL));
+  O3_TRY(fuse_block(self, body));
+  O3_TRY(o3_walk(o3_module_func(module, "main"), fuse_nested, self));
+  O3_TRY(o3_fuse_chains(env, self->scratch, module));
+  O3_TRY(o3_ir_run_pipeline(module, "builtin.module(canonicalize,cse)"));
+  O3_TRY(spare_arguments(self->scratch, module));
+  return o3_fuse_dissolve(self->scratch, module);
+}
+
+o3_status_t o3_fuse(o3_pass_env_t *env, MlirModule module) {
+  if (mlirOperationIsNull(o3_module_func(module, "main")))
+    return o3_status_create(O3_STATUS_INVALID_MODEL, "the module has no function @main");
   o3_arena_t *scratch = o3_arena_create();
   O3_TRY_ALLOC(scratch);
-  MlirBlock body = o3_func_body(o3_module_func(module, "main"));
-  o3_status_t status = o3_fuse_move_collapses(scratch, body);
-  if (!status) status = o3_fuse_move_reshapes(scratch, body);
-  if (!status) status = o3_ir_run_pipeline(module, "builtin.module(canonicalize,cse)");
-  if (!status) status = o3_fuse_fold_transposes(scratch, body, env->machine);
-  if (!status) status = o3_ir_run_pipeline(module, "builtin.module(canonicalize,cse)");
-  if (!status) o3_fuse_mark_causal(body);
-  if (!status) status = o3_walk(o3_module_func(module, "main"), mark_filled_operands, NULL);
   fuser_t self = {env, scratch, module, 0};
-  if (!status) status = fuse_block(&self, body);
-  if (!status) status = o3_walk(o3_module_func(module, "main"), fuse_nested, &self);
-  if (!status) status = o3_fuse_chains(env, scratch, module);
-  if (!status) status = o3_ir_run_pipeline(module, "builtin.module(canonicalize,cse)");
-  if (!status) status = spare_arguments(scratch, module);
-  if (!status) status = o3_fuse_dissolve(scratch, module);
+  o3_status_t status = find_kernels(&self);
   o3_arena_destroy(scratch);
   return status;
 }

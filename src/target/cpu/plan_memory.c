@@ -380,12 +380,11 @@ static void place_buffer(plan_t *plan, o3_builder_t *top, MlirValue arena, buffe
 static o3_status_t use_heap(MlirOperation op, void *context) {
   plan_t *plan = context;
   o3_builder_t b = o3_builder_before(op);
-  MlirValue session = o3_cpu_session(plan->module);
   if (o3_op_is(op, "memref.alloc")) {
     buffer_t buffer = {.alloc = op, .value = mlirOperationGetResult(op, 0)};
     if (!measure(&buffer)) buffer.fixed = INT64_MAX / 4;
     MlirValue bytes = checked_bytes(&b, amount_of(&b, buffer.fixed, &buffer.dims));
-    MlirValue operands[2] = {session, o3_cpu_to_i64(&b, bytes)};
+    MlirValue operands[2] = {o3_cpu_session(plan->module), o3_cpu_to_i64(&b, bytes)};
     o3_cpu_rt_t alloc = is_on_card(plan, op) ? O3_CPU_RT_GPU_ALLOC : O3_CPU_RT_ALLOC;
     MlirValue pointer = o3_cpu_call_runtime(&b, plan->module, alloc, 2, operands);
     view_instead(op, &b, o3_cpu_bytes_at(&b, pointer, bytes), o3_build_index(&b, 0),
@@ -396,7 +395,7 @@ static o3_status_t use_heap(MlirOperation op, void *context) {
     MlirValue pointer =
         o3_build1(&b, "llvm.inttoptr", o3_cpu_ptr_type(b.context), O3_VALUES(o3_cpu_to_i64(&b, address)));
     o3_cpu_rt_t give_back = is_on_card(plan, op) ? O3_CPU_RT_GPU_FREE : O3_CPU_RT_FREE;
-    o3_cpu_call_runtime(&b, plan->module, give_back, 2, (MlirValue[]){session, pointer});
+    o3_cpu_call_runtime(&b, plan->module, give_back, 2, (MlirValue[]){o3_cpu_session(plan->module), pointer});
     mlirOperationDestroy(op);
   }
   return NULL;

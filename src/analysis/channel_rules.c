@@ -64,13 +64,25 @@ static bool is_nonzero(const o3_channel_weights_t *weights, int64_t output, int6
   return false;
 }
 
+/* PART at once are a loop of vectors to a compiler. */
+static bool has_zero(const float *data, int64_t count) {
+  enum { PART = 64 };
+  for (; count >= PART; count -= PART, data += PART) {
+    int zeros = 0;
+    for (int i = 0; i < PART; ++i) zeros += data[i] == 0;
+    if (zeros) return true;
+  }
+  for (int64_t i = 0; i < count; ++i)
+    if (data[i] == 0) return true;
+  return false;
+}
+
 /* Weights that have no zero, as most of networks that nobody has pruned, are done with in one walk, in the
  * order of memory. */
 static o3_status_t find_nonzero(o3_channels_t *self, o3_channel_weights_t *weights) {
-  int64_t outputs = weights->groups * weights->outputs, pairs = outputs * weights->inputs, zeros = 0;
-  for (int64_t i = 0; i < pairs * weights->positions; ++i) zeros += weights->w[i] == 0;
+  int64_t outputs = weights->groups * weights->outputs, pairs = outputs * weights->inputs;
   weights->nonzero = NULL;
-  if (!zeros) return NULL;
+  if (!has_zero(weights->w, pairs * weights->positions)) return NULL;
   uint8_t *nonzero = O3_ARENA_ARRAY(self->arena, uint8_t, (size_t)pairs / 8 + 1);
   O3_TRY_ALLOC(nonzero);
   weights->nonzero = nonzero;

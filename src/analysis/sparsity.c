@@ -35,17 +35,37 @@ static uint64_t magnitude_bits(MlirType element) {
   return o3_type_is_float(element) && !(format && format->single) ? all >> 1 : all;
 }
 
+/* For each size of elements, which may lie anywhere: PART at once are a loop of vectors to a compiler. */
+enum { PART = 64 };
+#define O3_FILL_MASK(bits)                                                                           \
+  static void fill_mask##bits(const uint8_t *data, uint64_t magnitude, int64_t count, uint8_t *to) { \
+    uint##bits##_t part[PART], mask = (uint##bits##_t)magnitude;                                     \
+    for (; count >= PART; count -= PART, data += sizeof(part), to += PART) {                         \
+      memcpy(part, data, sizeof(part));                                                              \
+      for (int i = 0; i < PART; ++i) to[i] = (part[i] & mask) != 0;                                  \
+    }                                                                                                \
+    memcpy(part, data, (size_t)count * sizeof(*part));                                               \
+    for (int i = 0; i < (int)count; ++i) to[i] = (part[i] & mask) != 0;                              \
+  }
+O3_FILL_MASK(8)
+O3_FILL_MASK(16)
+O3_FILL_MASK(32)
+O3_FILL_MASK(64)
+#undef O3_FILL_MASK
+
 /* The mask in the data's own order. False for element types that are no numbers. */
 static bool fill_mask(MlirType element, const void *data, int64_t count, uint8_t *nonzero) {
-  size_t bytes = (size_t)o3_type_bits(element) / 8;
-  if (!bytes || bytes > sizeof(uint64_t)) return false;
-  uint64_t magnitude = magnitude_bits(element);
-  for (int64_t i = 0; i < count; ++i) {
-    uint64_t bits = 0;
-    memcpy(&bits, (const uint8_t *)data + (size_t)i * bytes, bytes);
-    nonzero[i] = (bits & magnitude) != 0;
+  static const struct {
+    int bits;
+    void (*fill)(const uint8_t *data, uint64_t magnitude, int64_t count, uint8_t *nonzero);
+  } SIZES[] = {{8, fill_mask8}, {16, fill_mask16}, {32, fill_mask32}, {64, fill_mask64}};
+  int bits = o3_type_bits(element) / 8 * 8;
+  for (size_t i = 0; i < sizeof(SIZES) / sizeof(SIZES[0]); ++i) {
+    if (SIZES[i].bits != bits) continue;
+    SIZES[i].fill(data, magnitude_bits(element), count, nonzero);
+    return true;
   }
-  return true;
+  return false;
 }
 
 /* The weights as a matrix for each group and position; strides in elements. */
@@ -80,14 +100,20 @@ static bool matmul_form(MlirType type, o3_zero_mask_t *mask, form_t *form) {
   return true;
 }
 
+/* In squares, as outputs or inputs lie far apart: lines of the cache are read once. */
+static void arrange_matrix(const o3_zero_mask_t *mask, const form_t *form, const uint8_t *from, uint8_t *to) {
+  enum { SIDE = 64 };
+  for (int64_t o = 0; o < mask->outputs; o += SIDE)
+    for (int64_t i = 0; i < mask->inputs; i += SIDE)
+      for (int64_t m = o; m < smaller(o + SIDE, mask->outputs); ++m)
+        for (int64_t k = i; k < smaller(i + SIDE, mask->inputs); ++k)
+          to[m * mask->inputs + k] = from[m * form->output_stride + k * form->input_stride];
+}
+
 static void arrange(const o3_zero_mask_t *mask, const form_t *form, const uint8_t *from, uint8_t *to) {
   for (int64_t g = 0; g < mask->groups; ++g)
-    for (int64_t p = 0; p < mask->positions; ++p)
-      for (int64_t o = 0; o < mask->outputs; ++o) {
-        const uint8_t *row =
-            from + g * form->group_stride + p * form->position_stride + o * form->output_stride;
-        for (int64_t i = 0; i < mask->inputs; ++i) *to++ = row[i * form->input_stride];
-      }
+    for (int64_t p = 0; p < mask->positions; ++p, to += mask->outputs * mask->inputs)
+      arrange_matrix(mask, form, from + g * form->group_stride + p * form->position_stride, to);
 }
 
 o3_status_t o3_zero_mask_of_product(o3_arena_t *arena, o3_weights_t *weights, MlirOperation op,
@@ -186,6 +212,16 @@ static void count_blocks(uint8_t *rows, int64_t outputs, int64_t inputs, o3_spar
   }
 }
 
+/* Weights without zeros, as most of networks that nobody has pruned. */
+static void count_full_blocks(const o3_zero_mask_t *mask, o3_sparsity_t *sparsity) {
+  for (int s = 0; s < O3_SPARSITY_NUM_SHAPES; ++s) {
+    sparsity->blocks[s] = mask->groups * mask->positions *
+                          divide_up(mask->outputs, O3_SPARSITY_SHAPES[s].outputs) *
+                          divide_up(mask->inputs, O3_SPARSITY_SHAPES[s].inputs);
+    sparsity->stored[s] = sparsity->blocks[s];
+  }
+}
+
 /* ---- Axes ---- */
 
 static void finish_axis(o3_sparsity_axis_t *axis, const int64_t *counts, int64_t count) {
@@ -202,6 +238,11 @@ static void finish_axis(o3_sparsity_axis_t *axis, const int64_t *counts, int64_t
   if (!count) return;
   axis->mean = sum / (double)count;
   axis->deviation = sqrt(fmax(0, squares / (double)count - axis->mean * axis->mean));
+}
+
+static void count_full_axes(const o3_zero_mask_t *mask, int64_t *outputs, int64_t *inputs) {
+  for (int64_t i = 0; i < mask->groups * mask->outputs; ++i) outputs[i] = mask->positions * mask->inputs;
+  for (int64_t i = 0; i < mask->groups * mask->inputs; ++i) inputs[i] = mask->positions * mask->outputs;
 }
 
 static void count_axes(const o3_zero_mask_t *mask, int64_t *outputs, int64_t *inputs) {
@@ -251,16 +292,18 @@ static void count_groups(const o3_zero_mask_t *mask, o3_sparsity_t *sparsity) {
 o3_status_t o3_sparsity_count(o3_arena_t *arena, const o3_zero_mask_t *mask, o3_sparsity_t *sparsity) {
   int64_t size = mask->outputs * mask->inputs, matrices = mask->groups * mask->positions;
   *sparsity = (o3_sparsity_t){.elements = matrices * size};
-  uint8_t *rows = O3_ARENA_ARRAY(arena, uint8_t, (size_t)size + 1);
+  bool full = !memchr(mask->nonzero, 0, (size_t)(matrices * size));
+  uint8_t *rows = O3_ARENA_ARRAY(arena, uint8_t, full ? 1 : (size_t)size);
   int64_t *outputs = O3_ARENA_ARRAY(arena, int64_t, (size_t)(mask->groups * mask->outputs) + 1);
   int64_t *inputs = O3_ARENA_ARRAY(arena, int64_t, (size_t)(mask->groups * mask->inputs) + 1);
   O3_TRY_ALLOC(rows && outputs && inputs);
-  for (int64_t r = 0; r < matrices && size; ++r) {
+  if (full) count_full_blocks(mask, sparsity);
+  for (int64_t r = 0; r < matrices && size && !full; ++r) {
     memcpy(rows, mask->nonzero + r * size, (size_t)size);
     count_blocks(rows, mask->outputs, mask->inputs, sparsity);
   }
   sparsity->zeros = sparsity->elements - sparsity->stored[O3_SPARSITY_1x1];
-  count_axes(mask, outputs, inputs);
+  (full ? count_full_axes : count_axes)(mask, outputs, inputs);
   finish_axis(&sparsity->outputs, outputs, mask->groups * mask->outputs);
   finish_axis(&sparsity->inputs, inputs, mask->groups * mask->inputs);
   count_groups(mask, sparsity);

@@ -111,6 +111,19 @@ static void axes_are_counted(void **state) {
   assert_int_equal(sparsity.inputs.most, 2);
 }
 
+static void full_axes_are_counted(void **state) {
+  static const uint8_t NONZERO[24] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+  fixture_t *f = *state;
+  o3_zero_mask_t mask = {2, 2, 2, 3, NONZERO};
+  o3_sparsity_t sparsity;
+  assert_ok(o3_sparsity_count(f->arena, &mask, &sparsity));
+  assert_true(sparsity.outputs.count == 4 && sparsity.outputs.dead == 0);
+  assert_true(sparsity.outputs.least == 6 && sparsity.outputs.most == 6 && sparsity.outputs.mean == 6);
+  assert_true(sparsity.inputs.count == 6 && sparsity.inputs.dead == 0);
+  assert_true(sparsity.inputs.least == 4 && sparsity.inputs.most == 4 && sparsity.inputs.deviation == 0);
+  assert_int_equal(sparsity.zeros, 0);
+}
+
 static void nothing_is_no_trouble(void **state) {
   fixture_t *f = *state;
   o3_zero_mask_t mask = {1, 1, 0, 5, (const uint8_t *)""};
@@ -198,8 +211,8 @@ static void signs_and_types(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       SPARSITY_TEST(blocks_are_counted),    SPARSITY_TEST(axes_are_counted),
-      SPARSITY_TEST(nothing_is_no_trouble), SPARSITY_TEST(products_have_masks),
-      SPARSITY_TEST(signs_and_types),
+      SPARSITY_TEST(full_axes_are_counted), SPARSITY_TEST(nothing_is_no_trouble),
+      SPARSITY_TEST(products_have_masks),   SPARSITY_TEST(signs_and_types),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -316,7 +316,8 @@ static MlirValue ask_ahead(const task_t *task, o3_builder_t *b, const o3_tile_t 
   int row = o3_blocked_row_dim(&self->product);
   MlirValue before = {0}, in_row = o3_build_index(b, o3_blocked_tiles_of(&self->schedule, self->run));
   if (row >= 0) before = o3_build2(b, "arith.muli", task->ivs[row], in_row);
-  return o3_blocked_ask_ahead(tile, b, pixel, before, o3_build_index(b, tile->blocks * w_next(self)));
+  MlirValue own = o3_build_index(b, w_next(self)), next = o3_build_index(b, tile->blocks * w_next(self));
+  return o3_blocked_ask_ahead(tile, b, pixel, before, next, own);
 }
 
 /* One call for |pixel| and those after it, and the lanes of |block| from |lane| on. */

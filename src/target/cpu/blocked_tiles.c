@@ -66,12 +66,12 @@ int64_t o3_blocked_tiles_of(const o3_schedule_tiles_t *s, int64_t run) {
 }
 
 MlirValue o3_blocked_ask_ahead(const o3_tile_t *tile, o3_builder_t *b, MlirValue pixel, MlirValue before,
-                               MlirValue next) {
+                               MlirValue next, MlirValue own) {
   MlirValue number = o3_build2(b, "arith.divui", pixel, o3_build_index(b, tile->pixels));
   if (!mlirValueIsNull(before)) number = o3_build2(b, "arith.addi", number, before);
-  MlirValue turn = o3_build2(b, "arith.remui", number, o3_build_index(b, tile->unroll));
-  return o3_build2(b, "arith.addi", next,
-                   o3_build2(b, "arith.muli", turn, o3_build_index(b, O3_BLOCK_LANES)));
+  MlirValue parts = o3_build_index(b, tile->unroll), part = o3_build2(b, "arith.remui", number, parts);
+  MlirValue size = o3_build2(b, "arith.divui", own, parts);
+  return o3_build2(b, "arith.addi", next, o3_build2(b, "arith.muli", part, size));
 }
 
 int o3_blocked_parts(const o3_blocked_t *p, const o3_tile_t *full, o3_tile_part_t *parts) {

@@ -30,8 +30,8 @@ bool o3_blocked_shares_weights(const o3_machine_t *machine, const o3_blocked_t *
 int64_t o3_blocked_tiles_of(const o3_schedule_tiles_t *schedule, int64_t run);
 
 /* %w_ahead of a shared tile at |pixel| of its row, which has |before| tiles before it (null: there are no
- * rows); what follows is |next| elements of the weights away. */
+ * rows); what follows is |next| elements of the weights away, of which a block has |own|. */
 MlirValue o3_blocked_ask_ahead(const o3_tile_t *tile, o3_builder_t *b, MlirValue pixel, MlirValue before,
-                               MlirValue next);
+                               MlirValue next, MlirValue own);
 
 #endif

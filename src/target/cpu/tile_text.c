@@ -218,7 +218,9 @@ static void weight_pointers(writer_t *w) {
  * lies %ahead one cache line, which is a block's lanes, is asked for with each turn of k. That is a page, or
  * what the next blocks have in the same place where all of it is near: the first page of each of several
  * short blocks would be asked for by none. Where tiles share weights the first of them would wait for memory
- * and the others for none: each asks for its part of what comes after all of them. */
+ * and the others for none: each asks for its part of what comes after all of them, a line after the other,
+ * which the processor's prefetching follows into the next cache. With every unroll-th line for each of them
+ * it does not, and all come through the few buffers that loads of the tile wait for, too. */
 static void weights_ahead(writer_t *w) {
   enum { PAGE = 4096 / sizeof(float), NEAR = 16 * PAGE };
   o3_strbuf_printf(w->text, "%%page = arith.constant %d : index\n", PAGE);
@@ -236,8 +238,18 @@ static void weights_ahead(writer_t *w) {
       w->tile->blocks, NEAR);
 }
 
+/* Of the part that a shared tile asks for the turn's line, of block |j|. */
+static void prefetch_part(writer_t *w, int j) {
+  if (!j)
+    o3_strbuf_puts(
+        w->text,
+        "%w_done = arith.subi %wp0, %w : index\n%turn_line = arith.divui %w_done, %unroll : index\n"
+        "%part = arith.addi %w, %ahead : index\n%line0 = arith.addi %part, %turn_line : index\n");
+  if (j) o3_strbuf_printf(w->text, "%%line%d = arith.addi %%line%d, %%w_next : index\n", j, j - 1);
+  o3_strbuf_printf(w->text, "memref.prefetch %%W[%%line%d], read, locality<2>, data : memref<?xf32>\n", j);
+}
+
 static void prefetch_weights(writer_t *w, const char *base, int u) {
-  if (w->tile->shared && u) return;
   int at = add_constant(w, base, (int64_t)u * w->tile->width);
   o3_strbuf_printf(w->text,
                    "%%p%d = arith.addi %%t%d, %%ahead : index\n"
@@ -250,7 +262,8 @@ static void load_weights(writer_t *w, int u) {
     char base[32];
     snprintf(base, sizeof(base), "wp%d", v / per_block(w->tile));
     bool first = v % per_block(w->tile) == 0;
-    if (first && !w->tile->lanewise && !w->tile->depth) prefetch_weights(w, base, u);
+    if (first && w->tile->shared && !u) prefetch_part(w, v / per_block(w->tile));
+    if (first && !w->tile->shared && !w->tile->lanewise && !w->tile->depth) prefetch_weights(w, base, u);
     int at = add_constant(w, base, (int64_t)u * w->tile->width + v % per_block(w->tile) * w->tile->lanes);
     o3_strbuf_printf(w->text, "%%wv%d_%d = vector.load %%W[%%t%d] : memref<?xf32>, vector<%dxf32>\n", u, v,
                      at, w->tile->lanes);

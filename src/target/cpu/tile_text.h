@@ -55,9 +55,9 @@ typedef struct o3_tile {
  * sums over every s-th k, s = lanes / split, which is |unroll|: X is loaded as it lies, s numbers at a time.
  * What it stores are half a block's lanes, of which those behind |split| are zeros. */
 
-/* A shared tile asks for weights %w_ahead after its own, of each block a block's lanes in each turn of
- * |unroll| steps. As many tiles in turn, each with a %w_ahead that is a block's lanes more, ask for all of
- * the weights that come next. */
+/* A shared tile asks for weights, from %w_ahead after the first of each block of its own on a block's lanes
+ * in each turn of |unroll| steps. As many tiles in turn, each with a %w_ahead that is an unroll-th of a
+ * block's weights more, ask for all of those that come next. */
 
 /* What the sums start at. */
 enum { O3_TILE_ZERO, O3_TILE_BIAS, O3_TILE_OLD };

@@ -142,9 +142,17 @@ module {
 // CHECK-LABEL: func.func private @o3k_f32_tile_7x16_s16_u4
 // CHECK-NOT: arith.select {{.*}} %c1024
 // CHECK: memref.prefetch %arg2
-// In each turn of four steps a tile asks for one step of the next blocks.
+// In each turn of four steps a tile asks for the next step of its part of the next blocks, which lie a block's
+// weights apart.
 // CHECK-LABEL: func.func private @o3k_f32_tile_8x48_shared_s64_u4
-// CHECK: arith.addi %arg5, %c0{{[a-z0-9_]*}} : index
-// CHECK-COUNT-3: memref.prefetch %arg2
+// CHECK: %[[AHEAD:.*]] = arith.addi %arg5, %c0{{[a-z0-9_]*}} : index
+// CHECK: %[[DONE:.*]] = arith.subi %{{.*}}, %arg3 : index
+// CHECK: %[[LINE:.*]] = arith.divui %[[DONE]], %c4{{[a-z0-9_]*}} : index
+// CHECK: %[[PART:.*]] = arith.addi %arg3, %[[AHEAD]] : index
+// CHECK: %[[LINE0:.*]] = arith.addi %[[PART]], %[[LINE]] : index
+// CHECK: memref.prefetch %arg2[%[[LINE0]]], read, locality<2>
+// CHECK: %[[LINE1:.*]] = arith.addi %[[LINE0]], %arg4 : index
+// CHECK: memref.prefetch %arg2[%[[LINE1]]], read, locality<2>
+// CHECK: memref.prefetch %arg2
 // CHECK-NOT: memref.prefetch
 // CHECK: return

@@ -49,12 +49,12 @@ int o3_blocked_row_dim(const o3_blocked_t *p) {
 /* Weights are taken by all tiles of a strip or, where blocks go before pieces, of the image. Tiles of several
  * blocks take them faster than memory gives them, but also weights that stay in the cache are asked for by
  * fewer instructions then; those and as many that come next would push what is multiplied by them out of the
- * cache if they took more than half of it. */
+ * cache if they took more than two thirds of it. */
 bool o3_blocked_shares_weights(const o3_machine_t *machine, const o3_blocked_t *p,
                                const o3_schedule_tiles_t *s, int64_t run) {
   if (p->sparse.lanes || p->lanewise || p->inside || run < 1) return false;
   int64_t bytes = s->blocks * depth_of(p) * O3_BLOCK_LANES * (int64_t)sizeof(float);
-  if (s->blocks == 1 ? s->piece_first || run > s->piece : 2 * bytes > machine->l2_bytes / 2) return false;
+  if (s->blocks == 1 ? s->piece_first || run > s->piece : 2 * bytes > machine->l2_bytes * 2 / 3) return false;
   int row = o3_blocked_row_dim(p);
   int64_t rows = row < 0 ? 1 : s->piece_first ? s->strip_rows : p->nest.sizes[row];
   if (s->piece_first && row < 0 && run > s->strip_pixels) run = s->strip_pixels;

@@ -54,6 +54,10 @@ ROWS = [
     ("resized", {"w": (16, 3, 1, 1), "b": (16,), "v": (16, 16, 1, 1), "u": (3, 16, 1, 1), "sc": ((4,), [1., 1., 2., 2.])},
      "x[1,3,6,5] => y", """t = Conv(x, w, b) r = Resize <mode="nearest"> (t, , sc) m = MaxPool <kernel_shape=[3,3]> (r)
      c = Conv(m, v) l = Resize <mode="linear"> (c, , sc) y = Conv(l, u)"""),
+    ("enlarged", {"w": (32, 3, 1, 1), "b": (32,), "v": (32, 3, 3, 3), "u": (5, 32, 1, 1), "g": (32, 1, 1),
+                  "sc": ((4,), [1., 1., 2., 2.])},
+     "x[N,3,H,W] => y", """t = Conv(x, w, b) r = Resize <mode="nearest"> (t, , sc) d = Resize <mode="nearest"> (x, , sc)
+     c = Conv <pads=[1,1,1,1]> (d, v) m = Mul(r, g) a = Add(m, c) y = Conv(a, u)"""),
     ("turned", {"w": (16, 3, 1, 1), "b": (16,), "f": ((16, 6), "matrix"), "sh": ((3,), "i64", [0, -1, 16])},
      "x[N,3,4,5] => y", """t = Conv(x, w, b) n = Transpose <perm=[0,2,3,1]> (t) h = Reshape(n, sh) r = Relu(h)
      y = MatMul(r, f)"""),

@@ -76,7 +76,7 @@ bool o3_loop_schedule_shows_sums(const o3_nest_t *nest) {
 /* Whether all of the inner dim can be one vector, which reductions keep in registers. */
 static bool can_be_vector(const o3_nest_t *nest, int inner) {
   bool fits = nest->num_operands == nest->num_inputs + 1 && !nest->reduction[inner] &&
-              !o3_loop_schedule_shows_sums(nest) && o3_vector_body_fits(nest);
+              !o3_loop_schedule_shows_sums(nest) && o3_vector_body_fits_along(nest, inner);
   for (int i = 0; i < nest->num_operands && fits; ++i) {
     const o3_nest_operand_t *operand = &nest->operands[i];
     int64_t step = 0;

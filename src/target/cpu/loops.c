@@ -118,7 +118,8 @@ static o3_status_t build_iteration(loops_t *self, o3_builder_t *b, MlirValue *ou
   for (int i = 0; i < nest->num_inputs; ++i) arguments[i] = load(b, self, &nest->operands[i]);
   for (int i = 0; i < num_outs; ++i) arguments[nest->num_inputs + i] = outs[i];
   if (self->schedule.lanes) {
-    O3_TRY(o3_vector_body_build(nest, b, (int)self->schedule.lanes, arguments, yields));
+    O3_TRY(o3_vector_body_build_along(nest, (int)self->schedule.inner, self->ivs, b,
+                                      (int)self->schedule.lanes, arguments, yields));
   } else {
     O3_TRY(o3_nest_clone_body(nest, b, arguments, self->ivs, yields));
   }

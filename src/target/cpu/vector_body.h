@@ -12,6 +12,13 @@ bool o3_vector_body_fits(const o3_nest_t *nest);
 o3_status_t o3_vector_body_build(const o3_nest_t *nest, o3_builder_t *builder, int width,
                                  const MlirValue *arguments, MlirValue *yields) O3_MUST_USE;
 
+/* The same for bodies that also read positions, and elements by them: |dim| of the nest is the lanes, along
+ * which elements are either one or lie beside each other; |ivs| are the places in the other dims. */
+bool o3_vector_body_fits_along(const o3_nest_t *nest, int dim);
+o3_status_t o3_vector_body_build_along(const o3_nest_t *nest, int dim, const MlirValue *ivs,
+                                       o3_builder_t *builder, int width, const MlirValue *arguments,
+                                       MlirValue *yields) O3_MUST_USE;
+
 /* A vector of |width| times |scalar|. */
 MlirValue o3_vector_broadcast(o3_builder_t *builder, int width, MlirValue scalar);
 

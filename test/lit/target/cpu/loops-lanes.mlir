@@ -1,6 +1,7 @@
 // RUN: o3-opt --target x86-64-v4 --cpu-loops %s | FileCheck %s
 // In 16 lanes: the largest of each window, where the reductions carry one vector and memory is written once; and a factor of
-// each channel, which is a vector, too.
+// each channel, which is a vector, too. Elements that a body reads at places of its own are a vector where only the last
+// index is that of the lane, and one number for all where none is.
 
 module {
   // CHECK-LABEL: func.func @main
@@ -36,6 +37,63 @@ module {
     ^bb0(%p: f32, %q: f32, %o: f32):
       %r = arith.mulf %p, %q : f32
       linalg.yield %r : f32
+    }
+    return
+  }
+  // CHECK-LABEL: func.func @enlarge
+  func.func @enlarge(%s: !llvm.ptr, %x: memref<4x?x?x16xf32>, %g: memref<4xf32>, %y: memref<4x?x?x16xf32>) {
+    %c2 = arith.constant 2 : index
+    // CHECK: scf.parallel (%[[C:.*]], %[[H:.*]], %[[W:.*]]) =
+    // CHECK-DAG: %[[ROW:.*]] = arith.divui %[[H]], %c2
+    // CHECK-DAG: %[[COLUMN:.*]] = arith.divui %[[W]], %c2
+    // CHECK-DAG: %[[P:.*]] = vector.load %{{.*}}[%[[C]], %[[ROW]], %[[COLUMN]], %c0] : memref<4x?x?x16xf32>, vector<16xf32>
+    // CHECK-DAG: %[[G:.*]] = memref.load %{{.*}}[%[[C]]] : memref<4xf32>
+    // CHECK: %[[GS:.*]] = vector.broadcast %[[G]] : f32 to vector<16xf32>
+    // CHECK: %[[R:.*]] = arith.mulf %[[P]], %[[GS]] {{.*}} : vector<16xf32>
+    // CHECK: vector.store %[[R]]
+    linalg.generic {indexing_maps = [affine_map<(c, h, w, l) -> (c, h, w, l)>],
+                    iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+        outs(%y : memref<4x?x?x16xf32>) {
+    ^bb0(%o: f32):
+      %c = linalg.index 0 : index
+      %h = linalg.index 1 : index
+      %w = linalg.index 2 : index
+      %l = linalg.index 3 : index
+      %i = arith.divui %h, %c2 : index
+      %j = arith.divui %w, %c2 : index
+      %p = memref.load %x[%c, %i, %j, %l] : memref<4x?x?x16xf32>
+      %q = memref.load %g[%c] : memref<4xf32>
+      %r = arith.mulf %p, %q : f32
+      linalg.yield %r : f32
+    }
+    return
+  }
+  // Neighbours along the lanes do not lie beside each other, or the lanes are turned around.
+  // CHECK-LABEL: func.func @apart
+  // CHECK-NOT: vector.load
+  // CHECK-LABEL: func.func @backwards
+  // CHECK-NOT: vector.load
+  func.func @apart(%s: !llvm.ptr, %x: memref<4x16xf32, strided<[64, 2]>>, %y: memref<4x16xf32>) {
+    linalg.generic {indexing_maps = [affine_map<(c, l) -> (c, l)>], iterator_types = ["parallel", "parallel"]}
+        outs(%y : memref<4x16xf32>) {
+    ^bb0(%o: f32):
+      %c = linalg.index 0 : index
+      %l = linalg.index 1 : index
+      %p = memref.load %x[%c, %l] : memref<4x16xf32, strided<[64, 2]>>
+      linalg.yield %p : f32
+    }
+    return
+  }
+  func.func @backwards(%s: !llvm.ptr, %x: memref<4x16xf32>, %y: memref<4x16xf32>) {
+    %c15 = arith.constant 15 : index
+    linalg.generic {indexing_maps = [affine_map<(c, l) -> (c, l)>], iterator_types = ["parallel", "parallel"]}
+        outs(%y : memref<4x16xf32>) {
+    ^bb0(%o: f32):
+      %c = linalg.index 0 : index
+      %l = linalg.index 1 : index
+      %k = arith.subi %c15, %l : index
+      %p = memref.load %x[%c, %k] : memref<4x16xf32>
+      linalg.yield %p : f32
     }
     return
   }

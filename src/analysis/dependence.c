@@ -127,6 +127,18 @@ static bool is_sparse_product(const o3_dep_generic_t *generic) {
   return o3_str_equal(o3_op_string(generic->op, "o3.kernel"), "sparse");
 }
 
+bool o3_dep_is_expensive(MlirOperation op) {
+  static const char *const DIALECTS[] = {"math", "tensor"};
+  static const char *const OPS[] = {"arith.divf", "arith.divsi", "arith.divui"};
+  for (size_t i = 0; i < sizeof(DIALECTS) / sizeof(DIALECTS[0]); ++i) {
+    if (o3_op_is_of(op, DIALECTS[i])) return true;
+  }
+  for (size_t i = 0; i < sizeof(OPS) / sizeof(OPS[0]); ++i) {
+    if (o3_op_is(op, OPS[i])) return true;
+  }
+  return mlirOperationGetNumRegions(op) > 0;
+}
+
 o3_dep_kind_t o3_dep_generic_kind(const o3_dep_generic_t *generic) {
   bool reduces = false;
   if (is_sparse_product(generic)) return O3_DEP_CONTRACTION;

@@ -261,14 +261,14 @@ static int64_t rows_of_unit(const o3_sparse_weight_t *weight, const o3_sparse_bl
   return block->lanes > 1 ? LANES / block->lanes : weight->is_matmul ? MATRIX_OUTPUTS : 1;
 }
 
-int64_t o3_sparse_num_parts(const o3_sparse_weight_t *weight, const o3_sparse_block_t *block) {
+static int64_t count_parts(const o3_sparse_weight_t *weight, const o3_sparse_block_t *block) {
   int64_t rows = count_rows(weight, block);
   if (block->lanes > 1) return rows * block->lanes / LANES;
   return weight->is_matmul ? (rows + MATRIX_PART - 1) / MATRIX_PART : rows;
 }
 
 int64_t o3_sparse_rows_size(const o3_sparse_weight_t *weight, const o3_sparse_block_t *block) {
-  return count_rows(weight, block) + 1 + o3_sparse_num_parts(weight, block) + 1;
+  return count_rows(weight, block) + 1 + count_parts(weight, block) + 1;
 }
 
 /* Vectors multiplied for each position up to row |row|; outputs are stored whether they have entries or not.
@@ -283,7 +283,7 @@ static int64_t work_before(const o3_sparse_packed_t *packed, const o3_sparse_blo
 /* A part begins where its share of all work does, at the next whole unit. */
 static void fill_parts(const o3_sparse_weight_t *weight, const o3_sparse_block_t *block,
                        o3_sparse_packed_t *packed) {
-  int64_t unit = rows_of_unit(weight, block), parts = o3_sparse_num_parts(weight, block), at = 0;
+  int64_t unit = rows_of_unit(weight, block), parts = count_parts(weight, block), at = 0;
   double all = (double)work_before(packed, block, packed->num_rows);
   int32_t *starts = packed->rows + packed->num_rows + 1;
   for (int64_t p = 0; p <= parts; ++p) {

@@ -96,9 +96,8 @@ int64_t o3_sparse_columns_of_entry(const o3_sparse_block_t *block);
 /* How many entries the weights have in blocks of this form. */
 int64_t o3_sparse_count(const o3_sparse_weight_t *weight, const o3_sparse_block_t *block);
 
-/* Numbers in |rows|, and the parts that they end with. */
+/* Numbers in |rows|. */
 int64_t o3_sparse_rows_size(const o3_sparse_weight_t *weight, const o3_sparse_block_t *block);
-int64_t o3_sparse_num_parts(const o3_sparse_weight_t *weight, const o3_sparse_block_t *block);
 
 /* Fills the three arrays, whose memory is the caller's: o3_sparse_rows_size, num_entries + 1 times
  * o3_sparse_columns_of_entry zeroed ones, and num_entries * depth * lanes zeroed elements. Weights without

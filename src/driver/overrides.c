@@ -1,6 +1,7 @@
 #include "driver/overrides.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +14,22 @@ static bool scan_size(const char *text, const char *end, int64_t *size) {
   return *text >= '0' && *text <= '9' && !errno && stop == end;
 }
 
-static o3_status_t malformed(const char *what, const char *text, const char *rule) {
+/* Whether a number behind |mark| is one that no int64_t holds. */
+static bool has_huge_number(const char *text, char mark) {
+  const char *at = strrchr(text, mark);
+  while (at && *at) {
+    errno = 0;
+    (void)strtoll(++at, NULL, 10);
+    if (errno == ERANGE) return true;
+    at += strcspn(at, "x");
+  }
+  return false;
+}
+
+static o3_status_t malformed(const char *what, const char *text, char mark, const char *rule) {
+  if (has_huge_number(text, mark))
+    return o3_status_create(O3_STATUS_INVALID_ARGUMENT, "%s '%s' has a number beyond %" PRId64, what, text,
+                            INT64_MAX);
   return o3_status_create(O3_STATUS_INVALID_ARGUMENT, "%s '%s' is not of the form %s", what, text, rule);
 }
 
@@ -29,7 +45,7 @@ static o3_status_t scan_named_size(o3_arena_t *arena, const char *what, const ch
                                    const char **name, int64_t *size) {
   const char *equals = strrchr(text, '=');
   if (!equals || equals == text || !scan_size(equals + 1, text + strlen(text), size))
-    return malformed(what, text, rule);
+    return malformed(what, text, '=', rule);
   *name = o3_arena_strndup(arena, text, (size_t)(equals - text));
   O3_TRY_ALLOC(*name);
   return NULL;
@@ -65,7 +81,7 @@ o3_status_t o3_overrides_add_shape(o3_arena_t *arena, const char *text, o3_compi
   const char *colon = strrchr(text, ':');
   o3_compile_shape_t shape = {0};
   if (!colon || colon == text || !scan_shape(colon + 1, &shape))
-    return malformed("shape", text, "NAME:1x3x224x224");
+    return malformed("shape", text, ':', "NAME:1x3x224x224");
   o3_compile_shape_t *shapes = grown(arena, options->shapes, options->num_shapes, sizeof(shape));
   shape.input = o3_arena_strndup(arena, text, (size_t)(colon - text));
   O3_TRY_ALLOC(shapes && shape.input);

@@ -93,11 +93,8 @@ static MlirType result_type(const o3_dep_node_t *node) {
 static int count_ops(MlirBlock body, bool *expensive) {
   int count = -1; /* the terminator */
   MlirOperation op = mlirBlockGetFirstOperation(body);
-  for (; !mlirOperationIsNull(op); op = mlirOperationGetNextInBlock(op), ++count) {
-    MlirStringRef name = o3_op_name(op);
-    *expensive |= strncmp(name.data, "math.", 5) == 0 || strncmp(name.data, "arith.div", 9) == 0 ||
-                  strncmp(name.data, "tensor.", 7) == 0 || mlirOperationGetNumRegions(op) > 0;
-  }
+  for (; !mlirOperationIsNull(op); op = mlirOperationGetNextInBlock(op), ++count)
+    *expensive |= o3_dep_is_expensive(op);
   return count;
 }
 

@@ -1,7 +1,5 @@
 #include "fuse/merge.h"
 
-#include <string.h>
-
 #include "fuse/rebuild.h"
 
 /* ---- Producers ---- */
@@ -23,10 +21,7 @@ static MlirOperation only_user(MlirOperation op) {
 static bool is_expensive(MlirBlock body) {
   MlirOperation op = mlirBlockGetFirstOperation(body);
   for (; !mlirOperationIsNull(op); op = mlirOperationGetNextInBlock(op)) {
-    MlirStringRef name = o3_op_name(op);
-    if (strncmp(name.data, "math.", 5) == 0 || strncmp(name.data, "arith.div", 9) == 0 ||
-        strncmp(name.data, "tensor.", 7) == 0 || mlirOperationGetNumRegions(op))
-      return true;
+    if (o3_dep_is_expensive(op)) return true;
   }
   return false;
 }

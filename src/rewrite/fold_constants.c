@@ -105,6 +105,11 @@ static o3_status_t build_module(const batch_t *self, MlirModule module) {
 
 /* ---- Putting the results in ---- */
 
+/* Readers go before what they read. */
+static void erase_part(const o3_fold_part_t *part) {
+  for (size_t k = part->ops.count; k-- > 0;) mlirOperationDestroy((MlirOperation){.ptr = part->ops.items[k]});
+}
+
 /* |values| are the results of all runs, as those of the parts one after another are without runs. */
 static void replace_roots(const batch_t *self, const MlirAttribute *values) {
   for (size_t i = 0; i < self->parts.count; ++i) {
@@ -116,8 +121,7 @@ static void replace_roots(const batch_t *self, const MlirAttribute *values) {
                                            O3_ATTRS({"value", *values++}));
       mlirValueReplaceAllUsesOfWith(root, constant);
     }
-    for (size_t k = part->ops.count; k-- > 0;)
-      mlirOperationDestroy((MlirOperation){.ptr = part->ops.items[k]});
+    erase_part(part);
   }
 }
 
@@ -176,11 +180,25 @@ static o3_status_t add_parts(batch_t *self, const o3_fold_kind_t *kind) {
   return NULL;
 }
 
+/* Nothing reads what they compute: such parts are of one kind, as roots are told by it. */
+static bool is_unread(const o3_fold_kind_t *kind) {
+  const o3_fold_part_t *part = kind->parts.items[0];
+  return part->roots.count == 0;
+}
+
+static void erase_parts(const o3_fold_kind_t *kind) {
+  for (size_t i = 0; i < kind->parts.count; ++i) erase_part(kind->parts.items[i]);
+}
+
 static o3_status_t fold_kinds(o3_pass_env_t *env, const o3_ptr_vec_t *kinds) {
   batch_t mixed = {.env = env, .parts = o3_ptr_vec(env->arena)};
   for (size_t i = 0; i < kinds->count; ++i) {
     const o3_fold_kind_t *kind = kinds->items[i];
     batch_t shared = {.env = env, .parts = kind->parts, .shared = true};
+    if (is_unread(kind)) {
+      erase_parts(kind);
+      continue;
+    }
     O3_TRY(kind->parts.count < SHARED_PARTS ? add_parts(&mixed, kind) : run_batch(&shared));
   }
   return flush(&mixed);

@@ -70,7 +70,6 @@ static void parts_have_equal_work(void **state) {
   layer.weight.data = data;
   layer.weight.strides[0] = INPUTS;
   layer.weight.strides[1] = 1;
-  assert_int_equal(o3_sparse_num_parts(&layer.weight, &block), BLOCKS);
   assert_int_equal(o3_sparse_rows_size(&layer.weight, &block), 2 * (BLOCKS + 1));
   o3_sparse_pack(&layer.weight, &block, &packed);
   const int32_t *starts = rows + BLOCKS + 1;

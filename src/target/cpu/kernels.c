@@ -244,7 +244,8 @@ static o3_status_t begin(const inlined_t *self) {
   for (int i = 0; i < work.num_values; ++i) values[i] = mlirOperationGetOperand(self->call, i);
   o3_builder_t b = o3_builder_before(self->num_ops ? self->ops[0] : self->call);
   if (is_winograd(self->kernel)) {
-    if (!o3_winograd_read(self->num_ops, self->ops, &winograd)) return not_winograd(self->kernel);
+    if (!self->num_ops || !o3_winograd_read(self->num_ops, self->ops, &winograd))
+      return not_winograd(self->kernel);
     work.num_ops = 1;
     work.ops = &winograd.product;
     b = o3_builder_before(self->ops[self->num_ops - 1]);
@@ -466,7 +467,7 @@ o3_status_t o3_rows_trace(rows_t *self, MlirValue out) {
 /* The last op of a kernel says how its rows are shared. */
 static o3_status_t read_rows_schedule(const rows_t *self, int64_t work, o3_schedule_rows_t *schedule) {
   *schedule = o3_schedule_rows(work);
-  if (!self->inlined->num_ops) return NULL;
+  if (self->inlined->num_ops < 1) return NULL;
   return o3_schedule_read(self->inlined->ops[self->inlined->num_ops - 1], O3_SCHEDULE_FAMILY_ROWS, schedule);
 }
 

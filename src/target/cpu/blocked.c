@@ -242,15 +242,13 @@ static int64_t depth_of(const emitter_t *self) {
   return depth;
 }
 
-static int run_dim(const o3_blocked_t *p) { return p->pixels.count ? p->pixels.at[p->pixels.count - 1] : -1; }
-
 static MlirValue scaled(o3_builder_t *b, MlirValue base, MlirValue count, MlirValue step) {
   return o3_build2(b, "arith.addi", base, o3_build2(b, "arith.muli", count, step));
 }
 
 /* Y's step from a pixel to the next and from a block to the next. */
 static MlirValue y_step(const emitter_t *self, o3_builder_t *b) {
-  int run = run_dim(&self->product);
+  int run = o3_blocked_run_dim(&self->product);
   return run < 0 ? o3_build_index(b, 0) : o3_nest_step_value(self->product.y, run, b);
 }
 
@@ -272,7 +270,9 @@ static int64_t w_next(const emitter_t *self) {
 
 /* Where the lanes of the block |block| begin in the bias, which runs along blocks and lanes, or columns. */
 static void side_ivs(const task_t *task, const o3_blocked_side_t *side, o3_builder_t *b, MlirValue pixel,
-                     MlirValue block, MlirValue *ivs);
+                     MlirValue block, MlirValue *ivs) {
+  o3_blocked_side_ivs(&task->self->product, side, b, &(o3_blocked_place_t){task->ivs, pixel, block}, ivs);
+}
 
 static MlirValue bias_address(const task_t *task, o3_builder_t *b, MlirValue block) {
   MlirValue ivs[O3_IR_MAX_RANK];
@@ -327,7 +327,7 @@ static o3_status_t call_tile(const task_t *task, o3_builder_t *b, const o3_tile_
   const o3_blocked_t *p = &self->product;
   MlirValue a[O3_TILE_SPARSE_ARGUMENTS], zero = o3_build_index(b, 0), ivs[O3_IR_MAX_RANK];
   for (int d = 0; d < p->nest.num_dims; ++d) ivs[d] = task->ivs[d];
-  if (run_dim(p) >= 0) ivs[run_dim(p)] = pixel;
+  if (o3_blocked_run_dim(p) >= 0) ivs[o3_blocked_run_dim(p)] = pixel;
   if (p->block >= 0) ivs[p->block] = block;
   MlirValue next = o3_build_index(b, w_next(self));
   bool packed = p->columns >= 0;
@@ -374,10 +374,22 @@ typedef struct tiles {
   int lane; /* of the block, the first */
 } tiles_t;
 
+/* What the ops behind the tiles of a piece read beside them would be waited for where the second-level cache
+ * does not hold such an image and the result: a tile asks for that of its pixels, which comes while it is
+ * computed. */
+static void ask_for_sides(const tiles_t *tiles, o3_builder_t *b, MlirValue pixel) {
+  const emitter_t *self = tiles->task->self;
+  const o3_blocked_place_t at = {tiles->task->ivs, pixel, tiles->block};
+  if (bytes_from(self->product.y, 0) <= self->env->machine->l2_bytes / 2) return;
+  for (int i = self->num_in_tile; i < self->num_after; ++i)
+    o3_blocked_side_ask(&self->product, &self->after[i], b, &at, &tiles->tile);
+}
+
 static o3_status_t tile_body(o3_builder_t *b, void *context, MlirValue pixel, const MlirValue *carried,
                              MlirValue *next) {
   const tiles_t *tiles = context;
   (void)carried, (void)next;
+  ask_for_sides(tiles, b, pixel);
   for (int lane = tiles->lane; lane < O3_BLOCK_LANES; lane += tiles->tile.width) {
     bool exists = !tiles->tile.masked || lane < tiles->task->self->last_columns;
     if (exists) O3_TRY(call_tile(tiles->task, b, &tiles->tile, pixel, tiles->block, lane));
@@ -527,20 +539,6 @@ static o3_status_t build_blocks(task_t *task, o3_builder_t *b) {
 
 /* ---- Ops around the product ---- */
 
-/* A place of the product's |dim| as places of the op's dims; the parts of a merged dim are one there, too. */
-static void side_ivs(const task_t *task, const o3_blocked_side_t *side, o3_builder_t *b, MlirValue pixel,
-                     MlirValue block, MlirValue *ivs) {
-  const o3_blocked_t *p = &task->self->product;
-  MlirValue zero = o3_build_index(b, 0);
-  for (int d = 0; d < side->nest.num_dims; ++d) ivs[d] = zero;
-  for (int d = 0; d < p->nest.num_dims; ++d) {
-    if (side->dims[d] < 0 || p->nest.merged_into[d] >= 0) continue;
-    MlirValue at = d == run_dim(p) ? pixel : d == p->block ? block : d == p->lane ? zero : task->ivs[d];
-    if (d == p->columns) at = o3_build2(b, "arith.muli", block, o3_build_index(b, O3_BLOCK_LANES));
-    ivs[side->dims[d]] = at;
-  }
-}
-
 typedef struct side_loops {
   const task_t *task;
   o3_blocked_side_t *side;
@@ -603,7 +601,7 @@ static o3_status_t side_block(o3_builder_t *b, void *context, MlirValue block, c
   side_loops_t *loops = context;
   loops->block = block;
   if (loops->side->merged) return side_merged(loops, b);
-  if (run_dim(&loops->task->self->product) < 0)
+  if (o3_blocked_run_dim(&loops->task->self->product) < 0)
     return side_pixel(b, loops, loops->task->run_from, carried, next);
   o3_for_t pixels = {.lower = loops->task->run_from,
                      .upper = loops->task->run_to,
@@ -644,7 +642,7 @@ static int64_t task_work(const emitter_t *self) {
 }
 
 static MlirValue run_size(const emitter_t *self, o3_builder_t *b) {
-  int run = run_dim(&self->product);
+  int run = o3_blocked_run_dim(&self->product);
   return run < 0 ? o3_build_index(b, 1) : self->product.nest.size_values[run];
 }
 
@@ -822,7 +820,7 @@ static void take_into_tile(emitter_t *self) {
 
 static o3_status_t read_sizes(emitter_t *self) {
   const o3_blocked_t *p = &self->product;
-  int run = run_dim(p);
+  int run = o3_blocked_run_dim(p);
   self->run = self->row_length ? self->row_length : run < 0 ? 1 : p->nest.sizes[run];
   self->last_columns = O3_BLOCK_LANES;
   self->blocks = p->block < 0 ? 1 : p->nest.sizes[p->block];

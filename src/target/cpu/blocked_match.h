@@ -4,6 +4,7 @@
 
 #include "target/cpu/nest.h"
 #include "target/cpu/sparse_match.h"
+#include "target/cpu/tile_text.h"
 
 enum { O3_BLOCKED_MAX_DEPTH = 4 };
 
@@ -92,5 +93,23 @@ int o3_blocked_read_start(const o3_blocked_t *product, int count, const o3_block
  */
 o3_status_t o3_blocked_side_vectors(const o3_blocked_side_t *side, o3_builder_t *builder, int lane, int lanes,
                                     MlirValue *ivs) O3_MUST_USE;
+
+/* The innermost dim of the pixels, or -1. */
+int o3_blocked_run_dim(const o3_blocked_t *product);
+
+/* A pixel of the run and a block of the product, whose other dims are at |ivs|. */
+typedef struct o3_blocked_place {
+  const MlirValue *ivs;
+  MlirValue pixel, block;
+} o3_blocked_place_t;
+
+/* The same for the op's dims: |ivs|, with the block's first lane. */
+void o3_blocked_side_ivs(const o3_blocked_t *product, const o3_blocked_side_t *side, o3_builder_t *builder,
+                         const o3_blocked_place_t *place, MlirValue *ivs);
+
+/* Asks for what the op will read of other images than its result for the pixels and blocks of |tile|, from
+ * |at| on. */
+void o3_blocked_side_ask(const o3_blocked_t *product, const o3_blocked_side_t *side, o3_builder_t *builder,
+                         const o3_blocked_place_t *at, const o3_tile_t *tile);
 
 #endif

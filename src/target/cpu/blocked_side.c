@@ -1,7 +1,7 @@
 /* Ops around a blocked product: what its sums start at, and what follows at vector width. */
 #include "target/cpu/blocked_match.h"
+#include "target/cpu/cpu_ir.h"
 #include "target/cpu/product.h"
-#include "target/cpu/tile_text.h"
 #include "target/cpu/vector_body.h"
 
 /* ---- The start of the sums ---- */
@@ -36,6 +36,29 @@ int o3_blocked_read_start(const o3_blocked_t *p, int count, const o3_blocked_sid
   return O3_TILE_BIAS;
 }
 
+/* ---- Places ---- */
+
+int o3_blocked_run_dim(const o3_blocked_t *p) {
+  return p->pixels.count ? p->pixels.at[p->pixels.count - 1] : -1;
+}
+
+/* The parts of a merged dim are one dim of the op, too. */
+void o3_blocked_side_ivs(const o3_blocked_t *p, const o3_blocked_side_t *side, o3_builder_t *b,
+                         const o3_blocked_place_t *place, MlirValue *ivs) {
+  MlirValue zero = o3_build_index(b, 0);
+  int run = o3_blocked_run_dim(p);
+  for (int d = 0; d < side->nest.num_dims; ++d) ivs[d] = zero;
+  for (int d = 0; d < p->nest.num_dims; ++d) {
+    if (side->dims[d] < 0 || p->nest.merged_into[d] >= 0) continue;
+    MlirValue at = d == run        ? place->pixel
+                   : d == p->block ? place->block
+                   : d == p->lane  ? zero
+                                   : place->ivs[d];
+    if (d == p->columns) at = o3_build2(b, "arith.muli", place->block, o3_build_index(b, O3_BLOCK_LANES));
+    ivs[side->dims[d]] = at;
+  }
+}
+
 /* ---- Vectors ---- */
 
 static MlirValue load_lanes(const o3_blocked_side_t *side, o3_builder_t *b, int dim, int lanes, int index,
@@ -66,4 +89,33 @@ o3_status_t o3_blocked_side_vectors(const o3_blocked_side_t *side, o3_builder_t 
     o3_build0(b, "vector.store", O3_VALUES(yields[0], nest->operands[nest->num_inputs].flat, address));
   }
   return NULL;
+}
+
+/* ---- Ahead ---- */
+
+/* Another buffer than the op's result, of which each pixel has lanes of its own. */
+static bool is_image(const o3_blocked_side_t *side, int index, int run, int64_t *step) {
+  const o3_nest_operand_t *operand = &side->nest.operands[index];
+  const o3_nest_operand_t *out = &side->nest.operands[side->nest.num_inputs];
+  return operand->is_memref && !mlirValueEqual(operand->value, out->value) &&
+         o3_nest_step(operand, side->dims[run], step) && *step > 0;
+}
+
+void o3_blocked_side_ask(const o3_blocked_t *p, const o3_blocked_side_t *side, o3_builder_t *b,
+                         const o3_blocked_place_t *at, const o3_tile_t *tile) {
+  MlirValue ivs[O3_IR_MAX_RANK];
+  int run = o3_blocked_run_dim(p);
+  int64_t step;
+  if (!side->vectors || p->columns >= 0 || run < 0 || tile->used < O3_BLOCK_LANES) return;
+  for (int i = 0; i < side->nest.num_inputs * tile->blocks; ++i) {
+    const o3_nest_operand_t *operand = &side->nest.operands[i / tile->blocks];
+    if (!is_image(side, i / tile->blocks, run, &step)) continue;
+    o3_blocked_place_t place = *at;
+    place.block = o3_build2(b, "arith.addi", at->block, o3_build_index(b, i % tile->blocks));
+    o3_blocked_side_ivs(p, side, b, &place, ivs);
+    MlirValue first = o3_nest_address(&side->nest, operand, b, ivs);
+    for (int pixel = 0; pixel < tile->pixels; ++pixel)
+      o3_cpu_prefetch(b, operand->flat, o3_build2(b, "arith.addi", first, o3_build_index(b, pixel * step)),
+                      2);
+  }
 }

@@ -393,3 +393,16 @@ static o3_status_t use_intrinsic(MlirOperation op, void *context) {
 o3_status_t o3_cpu_use_intrinsics(MlirOperation root, bool any_zero) {
   return o3_walk(root, use_intrinsic, &any_zero);
 }
+
+void o3_cpu_prefetch(o3_builder_t *b, MlirValue memref, MlirValue at, int level) {
+  enum { TO_L1 = 3, TO_L2 = 2 };
+  o3_attr_t attrs[] = {{"isWrite", o3_attr_bool(b->context, false)},
+                       {"localityHint", o3_attr_i32(b->context, level == 1 ? TO_L1 : TO_L2)},
+                       {"isDataCache", o3_attr_bool(b->context, true)}};
+  o3_op_spec_t spec = {.name = "memref.prefetch",
+                       .num_operands = 2,
+                       .operands = (MlirValue[]){memref, at},
+                       .num_attrs = sizeof(attrs) / sizeof(attrs[0]),
+                       .attrs = attrs};
+  o3_build(b, &spec);
+}

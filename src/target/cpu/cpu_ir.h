@@ -103,4 +103,7 @@ bool o3_cpu_is_inside(MlirOperation op, MlirOperation ancestor);
 /* Parses |text|, a module of functions, and moves those whose names |module| has not yet into it. */
 o3_status_t o3_cpu_add_functions(MlirModule module, const char *text, const char *what) O3_MUST_USE;
 
+/* Asks for the cache line of element |at| of |memref|, to be read from the cache of |level|, 1 or 2. */
+void o3_cpu_prefetch(o3_builder_t *builder, MlirValue memref, MlirValue at, int level);
+
 #endif

@@ -111,17 +111,8 @@ typedef struct blocks {
 } blocks_t;
 
 static void ask_for(const o3_rows_ahead_t *ahead, o3_builder_t *b, int operand, MlirValue element) {
-  enum { TO_L1 = 3, TO_L2 = 2 };
   MlirValue at = o3_build2(b, "arith.addi", ahead->first[operand], element);
-  o3_attr_t attrs[] = {{"isWrite", o3_attr_bool(b->context, false)},
-                       {"localityHint", o3_attr_i32(b->context, ahead->level == 1 ? TO_L1 : TO_L2)},
-                       {"isDataCache", o3_attr_bool(b->context, true)}};
-  o3_op_spec_t spec = {.name = "memref.prefetch",
-                       .num_operands = 2,
-                       .operands = (MlirValue[]){ahead->flat[operand], at},
-                       .num_attrs = sizeof(attrs) / sizeof(attrs[0]),
-                       .attrs = attrs};
-  o3_build(b, &spec);
+  o3_cpu_prefetch(b, ahead->flat[operand], at, ahead->level);
 }
 
 static o3_status_t block_body(o3_builder_t *b, void *context, MlirValue from, const MlirValue *carried,

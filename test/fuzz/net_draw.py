@@ -330,6 +330,8 @@ def shuffle(d):
     if r.random() < 0.5:
         block = r.choice([2, 3])
         if r.random() < 0.5:
+            if any(side % block for t in range(len(d.net.trials)) for side in d.shape(x, t)[2:]):
+                raise Unfit("no multiple of the block")
             d.keep(d.emit("SpaceToDepth", [x], blocksize=block))
         else:
             d.keep(d.emit("DepthToSpace", [x], blocksize=block, mode=r.choice(["DCR", "CRD"])))

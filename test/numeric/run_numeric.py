@@ -26,6 +26,7 @@ import ahead_cases
 import chain_cases
 import channel_cases
 import float8_cases
+import fold_cases
 import guard_cases
 import last_cases
 import numeric_job
@@ -164,6 +165,7 @@ def main():
         results.update(chain_cases.run(scratch, options.labels, seed))
         results.update(channel_cases.run(scratch, options.labels, seed))
         results.update(float8_cases.run(scratch, options.labels, seed))
+        results.update(fold_cases.run(scratch, options.labels, seed))
         results.update(last_cases.run(scratch, options.labels, seed))
         results.update(ports_cases.run(scratch, options.labels, seed))
         results.update(sparse_auto_cases.run(scratch, options.labels, seed))

@@ -50,13 +50,17 @@ R("""s = Reshape(x0, x3) a = Transpose <perm=[0,2,1,3]> (s) t = Reshape(x1, x3) 
 # heads and queries, with rows of which nothing is left), boolean, of each score.
 # As many keys as a value has numbers: scores and result have one shape, and both products begin with the same zeros.
 KEYS = [(2, 3, 7, 5, 9), (1, 2, 20, 64, 64), (1, 1, 64, 128, 16), (1, 2, 65, 129, 17), (2, 1, 5, 300, 31), (1, 2, 63, 127, 128),
-        (1, 1, 130, 257, 129)]  # B, H, S, T, V
+        (1, 1, 130, 257, 129), (2, 2, 4, 131, 17)]  # B, H, S, T, V
 R("""t = Transpose <perm=[0,1,3,2]> (x1) s = MatMul(x0, t) d = Div(s, x4) m = Add(d, x3) p = Softmax <axis=-1> (m)
      y0 = MatMul(p, x2)""", ["B,H,S,8", "B,H,T,8", "B,H,T,V", T("B,1,1,T", "wide"), C(3.0, "f32")], KEYS, F32,
   lambda q, k, v, m, s: softmax(q @ k.swapaxes(-1, -2) / s + m) @ v, _tol=64)
 R("""t = Transpose <perm=[0,1,3,2]> (x1) s = MatMul(x0, t) m = Where(x3, s, x4) p = Softmax <axis=-1> (m)
      y0 = MatMul(p, x2)""", ["B,H,S,8", "B,H,T,8", "B,H,T,V", T("S,T", dtype="bool"), C(-np.inf, "f32")], KEYS, F32,
   lambda q, k, v, m, low: softmax(np.where(m, q @ k.swapaxes(-1, -2), low)) @ v, _tol=64)
+# Heads that share keys and values: one query of each of 3, 4, 5 and 6 is 3 to 6 rows of one product.
+R("""k = Unsqueeze(x1, x3) v = Unsqueeze(x2, x3) s = MatMul(x0, k) p = Softmax <axis=-1> (s) y0 = MatMul(p, v)""",
+  ["B,H,R,1,32", "B,H,32,T", "B,H,T,V", C([2])], [(2, 3, 3, 65, 16), (1, 2, 4, 129, 65), (2, 1, 5, 300, 31), (1, 2, 6, 64, 64)], F32,
+  lambda q, k, v, _: softmax(q @ k[:, :, None]) @ v[:, :, None], _tol=64)
 # Masks that hide whole blocks of keys, at first, at last and in between, and a row as a whole: by a constant in place of
 # scores, the lowest number as exporters have it, and by one that is added.
 HIDDEN = np.triu(np.ones((150, 300), bool), 20)

@@ -26,6 +26,7 @@
 #include "target/cpu/gemm_product.h"
 #include "target/cpu/gemm_text.h"
 #include "target/cpu/softmax_text.h"
+#include "target/cpu/thin_product.h"
 #include "target/cpu/vector_row.h"
 
 enum { MAX_SIDES = 4, UNKNOWN_KEYS = 256, UNKNOWN_WIDTH = 64 };
@@ -125,11 +126,19 @@ static const char *read_sides(attention_t *self, int count, const MlirOperation 
   return NULL;
 }
 
+/* Few vectors are multiplied as they lie: keys and values are read once, where packing them writes them and
+ * reads them once more, for few queries. */
+static bool has_few_queries(attention_t *self) {
+  o3_gemm_product_t scores, mixed;
+  return o3_thin_match(&self->score_nest, &scores) && o3_thin_match(&self->mixed_nest, &mixed);
+}
+
 const char *o3_attention_refuse(MlirOperation scores, MlirOperation mixed, int num_sides,
                                 const MlirOperation *sides) {
   static _Thread_local attention_t self;
   memset(&self, 0, sizeof(self));
   const char *why = read_products(&self, scores, mixed);
+  if (!why && has_few_queries(&self)) why = "its queries are few: packing keys and values takes longer";
   return why ? why : read_sides(&self, num_sides, sides);
 }
 

@@ -259,17 +259,6 @@ static bool is_free_rounding(MlirOperation op) {
          mlirAttributeIsNull(o3_op_attr(op, O3_LW_ROUNDS));
 }
 
-/* The wide value that |op| extends again, when it is of the same type and the rounding between is free. */
-static bool undoes_truncation(const scope_t *s, MlirOperation op, int *number) {
-  if (!o3_op_is(op, "arith.extf")) return false;
-  MlirOperation def = o3_value_def(mlirOperationGetOperand(op, 0));
-  if (!is_free_rounding(def)) return false;
-  MlirValue wide = mlirOperationGetOperand(def, 0);
-  bool same = mlirTypeEqual(mlirValueGetType(wide), mlirValueGetType(mlirOperationGetResult(op, 0)));
-  *number = find(s, wide);
-  return same && *number >= 0;
-}
-
 /* ---- GELU ---- */
 
 /* A product: a constant times values. */
@@ -368,38 +357,41 @@ static o3_status_t write_op(scope_t *s, MlirOperation op);
 static o3_status_t number_of(scope_t *s, MlirValue value, int *number) {
   *number = find(s, value);
   if (*number >= 0) return NULL;
-  O3_TRY(write_op(s, o3_value_def(value))); /* a constant outside */
+  O3_TRY(write_op(s, o3_value_def(value)));
   *number = find(s, value);
   return NULL;
 }
 
+static o3_status_t put_same(scope_t *s, MlirValue value, MlirValue as) {
+  int number;
+  O3_TRY(number_of(s, as, &number));
+  return put(s, value, number);
+}
+
 static o3_status_t write_op(scope_t *s, MlirOperation op) {
   int operands[MAX_OPERANDS], number;
-  MlirValue result = mlirOperationGetResult(op, 0), x;
-  for (int i = 0; i < (int)mlirOperationGetNumOperands(op); ++i)
-    O3_TRY(number_of(s, mlirOperationGetOperand(op, i), &operands[i]));
-  if (undoes_truncation(s, op, &number)) return put(s, result, number);
+  MlirValue result = mlirOperationGetResult(op, 0), x = unrounded(result);
+  if (!mlirValueEqual(x, result)) return put_same(s, result, x);
   if (is_gelu(op, &x)) {
     O3_TRY(number_of(s, x, &number));
     return put(s, result, write_gelu(s->t, number));
   }
+  for (int i = 0; i < (int)mlirOperationGetNumOperands(op); ++i)
+    O3_TRY(number_of(s, mlirOperationGetOperand(op, i), &operands[i]));
   const math_row_t *math = find_math(op);
   number = math ? math->write(s->t, op, operands) : write_generic(s->t, op, operands, flags_of(op));
   return put(s, result, number);
 }
 
+/* What the result is computed from, and that alone: bodies which differ in what goes unused are one text. */
 static o3_status_t write_body(scope_t *s, const o3_nest_t *nest, const int *arguments,
                               const o3_body_bound_t *bound, const int *given, int *result) {
   O3_TRY_ALLOC(s->numbers);
   for (int i = 0; i < nest->num_operands; ++i)
     O3_TRY(put(s, mlirBlockGetArgument(nest->body, i), arguments[i]));
-  MlirOperation op = mlirBlockGetFirstOperation(nest->body), end = mlirBlockGetTerminator(nest->body);
-  for (; !mlirOperationEqual(op, end); op = mlirOperationGetNextInBlock(op)) {
-    int number = o3_body_bound_number(bound, op);
-    if (number < 0) O3_TRY(write_op(s, op));
-    if (number >= 0 && bound->given[number]) O3_TRY(put(s, mlirOperationGetResult(op, 0), given[number]));
-  }
-  return number_of(s, mlirOperationGetOperand(end, 0), result);
+  for (int i = 0; bound && i < bound->count; ++i)
+    if (bound->given[i]) O3_TRY(put(s, mlirOperationGetResult(bound->ops[i], 0), given[i]));
+  return number_of(s, mlirOperationGetOperand(mlirBlockGetTerminator(nest->body), 0), result);
 }
 
 o3_status_t o3_body_write(o3_kernel_text_t *t, const o3_nest_t *nest, const int *arguments,

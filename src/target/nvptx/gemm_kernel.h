@@ -100,12 +100,13 @@ int o3_gemm_shared_bytes(const o3_gemm_schedule_t *schedule);
 struct o3_gpu;
 o3_gemm_schedule_t o3_gemm_schedule(const o3_gemm_t *gemm, const struct o3_gpu *gpu);
 
-/* The same, or one of those in |taken| that is nearly as quick: code that is there already costs nothing.
- * Adds what it gives. */
+/* The same, or one that is nearly as quick: of those in |taken|, for code that is there already costs
+ * nothing, else one that will do for the batches that kernels are made for next. Adds what it gives. */
 enum { O3_GEMM_MAX_SCHEDULES = 8 };
 typedef struct o3_gemm_schedules {
   int count;
   o3_gemm_schedule_t items[O3_GEMM_MAX_SCHEDULES];
+  int num_next, next[O3_GEMM_MAX_SCHEDULES]; /* batches, of products whose rows are told */
 } o3_gemm_schedules_t;
 o3_gemm_schedule_t o3_gemm_schedule_again(const o3_gemm_t *gemm, const struct o3_gpu *gpu,
                                           o3_gemm_schedules_t *taken);

@@ -338,6 +338,58 @@ static bool is_nearly(const o3_gemm_t *g, const o3_gemm_schedule_t *s, const o3_
   return *estimate <= NEARLY * (shares ? share_in_cluster(g, best, gpu) : cost(g, best, gpu));
 }
 
+/* The product of other batches than |g| is for, whose rows it is told. */
+static o3_gemm_t of_batches(const o3_gemm_t *g, int batches) {
+  o3_gemm_t other = *g;
+  other.m = g->rows_of_batch * batches;
+  other.any_rows = false;
+  return other;
+}
+
+/* What the kernels that are made next are best with. */
+typedef struct coming {
+  int count;
+  o3_gemm_t gemms[O3_GEMM_MAX_SCHEDULES];
+  o3_gemm_schedule_t best[O3_GEMM_MAX_SCHEDULES];
+} coming_t;
+
+static void read_coming(const o3_gemm_t *g, const o3_gpu_t *gpu, const o3_gemm_schedules_t *taken,
+                        coming_t *coming) {
+  coming->count = g->rows_of_batch ? taken->num_next : 0;
+  for (int i = 0; i < coming->count; ++i) {
+    coming->gemms[i] = of_batches(g, taken->next[i]);
+    coming->best[i] = o3_gemm_schedule(&coming->gemms[i], gpu);
+  }
+}
+
+/* How many of the next kernels the schedule is nearly the best of, too. */
+static int reach(const coming_t *coming, const o3_gemm_schedule_t *s, const o3_gpu_t *gpu) {
+  double estimate;
+  int count = 0;
+  while (count < coming->count && coming->best[count].columns &&
+         is_nearly(&coming->gemms[count], s, &coming->best[count], gpu, &estimate))
+    ++count;
+  return count;
+}
+
+/* Of the schedules that are nearly as quick as |best|, the quickest that serves most of the next kernels. */
+static o3_gemm_schedule_t farthest(const o3_gemm_t *g, const o3_gpu_t *gpu, const o3_gemm_schedule_t *best,
+                                   const o3_gemm_schedules_t *taken) {
+  coming_t coming;
+  read_coming(g, gpu, taken, &coming);
+  o3_gemm_schedule_t chosen = *best;
+  int most = reach(&coming, best, gpu);
+  double least = 0, estimate;
+  for (int i = 0; i < NUM_COLUMNS * NUM_SHAPES * NUM_SPLITS && coming.count; ++i) {
+    const o3_gemm_schedule_t s = candidate(g, (int)gpu->shared_per_block, i);
+    if (!is_nearly(g, &s, best, gpu, &estimate)) continue;
+    int count = reach(&coming, &s, gpu);
+    if (count < most || (count == most && (least == 0 || estimate >= least))) continue;
+    chosen = s, most = count, least = estimate;
+  }
+  return chosen;
+}
+
 o3_gemm_schedule_t o3_gemm_schedule_again(const o3_gemm_t *gemm, const o3_gpu_t *gpu,
                                           o3_gemm_schedules_t *taken) {
   const o3_gemm_schedule_t best = o3_gemm_schedule(gemm, gpu);
@@ -349,6 +401,7 @@ o3_gemm_schedule_t o3_gemm_schedule_again(const o3_gemm_t *gemm, const o3_gpu_t 
     again = &taken->items[i], least = estimate;
   }
   if (again) return *again;
-  if (taken->count < O3_GEMM_MAX_SCHEDULES) taken->items[taken->count++] = best;
-  return best;
+  const o3_gemm_schedule_t chosen = farthest(gemm, gpu, &best, taken);
+  if (taken->count < O3_GEMM_MAX_SCHEDULES) taken->items[taken->count++] = chosen;
+  return chosen;
 }

@@ -53,21 +53,26 @@ static MlirOperation find_kernel(MlirOperation op) {
   return op;
 }
 
-/* The family's functions and globals, into the device module; what is there already is the same. */
+static bool has_symbol(MlirBlock device, MlirStringRef name) {
+  MlirOperation op = mlirBlockGetFirstOperation(device);
+  while (!mlirOperationIsNull(op) && !mlirStringRefEqual(o3_op_string(op, "sym_name"), name))
+    op = mlirOperationGetNextInBlock(op);
+  return !mlirOperationIsNull(op);
+}
+
+/* The family's functions and globals, into the device module. What is there already is the same: of a kernel
+ * that is, the text need not be read. */
 static o3_status_t add_code(MlirModule module, const o3_gpu_kernel_t *kernel, const o3_batch_units_t *units) {
   MlirModule parsed;
   MlirBlock device = o3_nvptx_device(module);
+  if (has_symbol(device, mlirStringRefCreateFromCString(kernel->name))) return NULL;
   O3_TRY(
       o3_ir_parse(mlirModuleGetContext(module), kernel->text, strlen(kernel->text), kernel->name, &parsed));
   MlirOperation op = mlirBlockGetFirstOperation(mlirModuleGetBody(parsed));
   o3_status_t status = units ? o3_batch_launch_code(find_kernel(op), kernel, units) : NULL;
   while (!mlirOperationIsNull(op) && !status) {
     MlirOperation next = mlirOperationGetNextInBlock(op);
-    MlirStringRef name = o3_op_string(op, "sym_name");
-    MlirOperation there = mlirBlockGetFirstOperation(device);
-    while (!mlirOperationIsNull(there) && !mlirStringRefEqual(o3_op_string(there, "sym_name"), name))
-      there = mlirOperationGetNextInBlock(there);
-    if (mlirOperationIsNull(there)) {
+    if (!has_symbol(device, o3_op_string(op, "sym_name"))) {
       mlirOperationRemoveFromParent(op);
       mlirBlockAppendOwnedOperation(device, op);
     }
@@ -342,7 +347,11 @@ static o3_status_t make_each(const o3_kernel_site_t *whole, const char *label, e
   MlirType type = mlirValueGetType(result);
   each->unit = o3_open_batch_unit(&batch, result);
   each->rows = each->unit / o3_type_dim(type, o3_type_rank(type) - 1);
-  for (int i = NUM_COUNTS - 1; i >= 0 && !status; --i) status = add_variant(site, i, label, each);
+  for (int i = NUM_COUNTS - 1; i >= 0 && !status; --i) {
+    schedules.num_next = i;
+    for (int j = 0; j < i; ++j) schedules.next[j] = COUNTS[i - 1 - j].usual;
+    status = add_variant(site, i, label, each);
+  }
   o3_open_batch_end(&batch);
   return status;
 }

@@ -13,9 +13,10 @@ typedef struct outliner {
   const o3_groups_t *groups;
   const o3_group_t *group;
   MlirModule module;
-  bool *taken;           /* for each node: is in the kernel */
-  o3_ptr_vec_t captures; /* MlirValue.ptr */
-  o3_ptr_map_t *values;  /* MlirValue.ptr outside -> inside */
+  bool *taken;            /* for each node: is in the kernel */
+  o3_ptr_vec_t captures;  /* MlirValue.ptr */
+  o3_ptr_vec_t constants; /* MlirOperation.ptr, of blocks around the group's */
+  o3_ptr_map_t *values;   /* MlirValue.ptr outside -> inside */
 } outliner_t;
 
 static o3_status_t no_memory(bool ok) {
@@ -54,6 +55,11 @@ static bool comes_along(const outliner_t *self, const o3_dep_node_t *node) {
 
 static o3_status_t need_operands(MlirOperation op, void *context);
 
+/* What a loop has before it is a constant in it, too. */
+static bool is_outer_constant(const o3_dep_node_t *node, MlirOperation def) {
+  return !node && !mlirOperationIsNull(def) && o3_op_is(def, "arith.constant") && is_small_constant(def);
+}
+
 static o3_status_t need(outliner_t *self, MlirValue value) {
   const o3_dep_graph_t *graph = self->groups->graph;
   o3_dep_node_t *node = o3_dep_producer(graph, value);
@@ -68,6 +74,10 @@ static o3_status_t need(outliner_t *self, MlirValue value) {
                                          ? mlirBlockGetParentOperation(mlirBlockArgumentGetOwner(value))
                                          : mlirOpResultGetOwner(value));
   if (inside || o3_ptr_map_get(self->values, value.ptr)) return NULL;
+  MlirOperation def = o3_value_def(value);
+  if (is_outer_constant(node, def))
+    return no_memory(o3_ptr_map_put(self->values, value.ptr, self) &&
+                     o3_ptr_vec_push(&self->constants, def.ptr));
   return no_memory(o3_ptr_map_put(self->values, value.ptr, self) &&
                    o3_ptr_vec_push(&self->captures, (void *)(uintptr_t)value.ptr));
 }
@@ -220,6 +230,8 @@ static o3_status_t fill_body(outliner_t *self, MlirBlock body) {
     void *to = (void *)(uintptr_t)mlirBlockGetArgument(body, (intptr_t)i).ptr;
     O3_TRY(no_memory(o3_ptr_map_put(self->values, self->captures.items[i], to)));
   }
+  for (size_t i = 0; i < self->constants.count; ++i)
+    O3_TRY(clone_into(self, body, (MlirOperation){self->constants.items[i]}));
   for (int i = 0; i <= root->index; ++i) {
     if (self->taken[i]) O3_TRY(clone_into(self, body, self->groups->graph->nodes[i].op));
   }
@@ -288,6 +300,7 @@ o3_status_t o3_fuse_outline(const o3_groups_t *groups, const o3_group_t *group, 
                      .module = module,
                      .taken = O3_ARENA_ARRAY(arena, bool, (size_t)groups->graph->count + 1),
                      .captures = o3_ptr_vec(arena),
+                     .constants = o3_ptr_vec(arena),
                      .values = o3_ptr_map_create(arena)};
   O3_TRY_ALLOC(self.taken);
   O3_TRY_ALLOC(self.values);

@@ -463,6 +463,8 @@ static o3_status_t emit_contraction(generic_t *self, o3_inlined_t *kernel) {
   bool fits = self->num_ops <= MAX_JOINED;
   o3_builder_t b = o3_builder_before(kernel->call);
   if (fits) O3_TRY(count_by_result(self, kernel, nests, &fits));
+  if (!fits && kernel->num_buffers > 0 && !tell_shapes(kernel))
+    return o3_kernel_internal(kernel, "a buffer of its own would lie in the host's memory");
   if (!fits) return emit_one_by_one(self);
   for (int i = 0; i < self->num_ops; ++i) o3_nest_flatten(&nests[i], &b);
   const o3_nest_t *product = find_product(self, nests);

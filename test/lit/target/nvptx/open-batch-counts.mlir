@@ -26,8 +26,8 @@
 // CHECK: llvm.call @o3rt_gpu_launch{{.*}}split = 1
 //
 // EXPLAIN: gemm:{{.*}} batches 1,
+// EXPLAIN: gemm:{{.*}} batches 4,
 // EXPLAIN: gemm:{{.*}} batches 16,
-// EXPLAIN: gemm:{{.*}} batches 64,
 // EXPLAIN: gemm:
 // EXPLAIN-NOT: batches
 //

@@ -69,8 +69,8 @@ o3_dep_node_t *o3_dep_producer(const o3_dep_graph_t *graph, MlirValue value);
  * loops. */
 bool o3_dep_generic_read(MlirOperation op, o3_dep_generic_t *generic);
 o3_dep_kind_t o3_dep_generic_kind(const o3_dep_generic_t *generic);
-/* Whether |op| of a body is not to be computed for an element more than once: functions, divisions, reads of
- * memory and ops with regions. */
+/* Whether |op| of a body is not to be computed for an element more than once: functions, quotients, reads of
+ * tensors and ops with regions. */
 bool o3_dep_is_expensive(MlirOperation op);
 /* The map of the result. */
 MlirAffineMap o3_dep_result_map(const o3_dep_generic_t *generic);

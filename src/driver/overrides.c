@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,8 +20,7 @@ static bool has_huge_number(const char *text, char mark) {
   const char *at = strrchr(text, mark);
   while (at && *at) {
     errno = 0;
-    (void)strtoll(++at, NULL, 10);
-    if (errno == ERANGE) return true;
+    if (strtoll(++at, NULL, 10) == LLONG_MAX && errno == ERANGE) return true;
     at += strcspn(at, "x");
   }
   return false;

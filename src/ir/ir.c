@@ -12,6 +12,13 @@ bool o3_op_is(MlirOperation op, const char *name) {
   return !mlirOperationIsNull(op) && o3_str_equal(o3_op_name(op), name);
 }
 
+bool o3_op_is_one_of(MlirOperation op, const char *const *names, size_t count) {
+  for (size_t i = 0; i < count; ++i) {
+    if (o3_op_is(op, names[i])) return true;
+  }
+  return false;
+}
+
 bool o3_op_is_of(MlirOperation op, const char *dialect) {
   if (mlirOperationIsNull(op)) return false;
   MlirStringRef name = o3_op_name(op);

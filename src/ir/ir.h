@@ -34,6 +34,7 @@ static inline bool o3_str_equal(MlirStringRef ref, const char *text) {
 /* The op's full name, e.g. "o3.conv". Borrowed from the context. */
 MlirStringRef o3_op_name(MlirOperation op);
 bool o3_op_is(MlirOperation op, const char *name);
+bool o3_op_is_one_of(MlirOperation op, const char *const *names, size_t count);
 /* Whether |op|, which may be null, is of the dialect, e.g. "linalg". */
 bool o3_op_is_of(MlirOperation op, const char *dialect);
 

@@ -78,9 +78,13 @@ void o3_op_replace(MlirOperation op, int count, const MlirValue *values) {
  */
 static MlirAttribute shape_of(MlirValue value) {
   if (mlirValueIsABlockArgument(value)) {
-    MlirOperation main = mlirBlockGetParentOperation(mlirBlockArgumentGetOwner(value));
-    MlirAttribute attrs = o3_op_attr(main, "arg_attrs");
+    MlirOperation parent = mlirBlockGetParentOperation(mlirBlockArgumentGetOwner(value));
+    MlirAttribute attrs = o3_op_attr(parent, "arg_attrs"), carried = o3_op_attr(parent, "o3.arg_shapes");
     intptr_t index = mlirBlockArgumentGetArgNumber(value);
+    if (!mlirAttributeIsNull(carried)) {
+      MlirAttribute own = mlirArrayAttrGetElement(carried, index);
+      return mlirArrayAttrGet(mlirAttributeGetContext(own), 1, &own);
+    }
     if (mlirAttributeIsNull(attrs) || index >= mlirArrayAttrGetNumElements(attrs)) return (MlirAttribute){0};
     MlirAttribute map =
         mlirDictionaryAttrGetElementByName(mlirArrayAttrGetElement(attrs, index), O3_STR("o3.shape"));

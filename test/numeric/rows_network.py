@@ -57,6 +57,10 @@ R("""t = Transpose <perm=[0,1,3,2]> (x1) s = MatMul(x0, t) d = Div(s, x4) m = Ad
 R("""t = Transpose <perm=[0,1,3,2]> (x1) s = MatMul(x0, t) m = Where(x3, s, x4) p = Softmax <axis=-1> (m)
      y0 = MatMul(p, x2)""", ["B,H,S,8", "B,H,T,8", "B,H,T,V", T("S,T", dtype="bool"), C(-np.inf, "f32")], KEYS, F32,
   lambda q, k, v, m, low: softmax(np.where(m, q @ k.swapaxes(-1, -2), low)) @ v, _tol=64)
+# Few queries of heads that are wide enough for products of few vectors, with a mask.
+R("""t = Transpose <perm=[0,1,3,2]> (x1) s = MatMul(x0, t) m = Add(s, x3) p = Softmax <axis=-1> (m) y0 = MatMul(p, x2)""",
+  ["B,H,S,32", "B,H,T,32", "B,H,T,V", T("B,1,1,T", "wide")], [(2, 2, 4, 131, 17), (1, 3, 5, 16, 8), (1, 2, 5, 300, 31)], F32,
+  lambda q, k, v, m: softmax(q @ k.swapaxes(-1, -2) + m) @ v, _tol=64)
 # Heads that share keys and values: one query of each of 3, 4, 5 and 6 is 3 to 6 rows of one product.
 R("""k = Unsqueeze(x1, x3) v = Unsqueeze(x2, x3) s = MatMul(x0, k) p = Softmax <axis=-1> (s) y0 = MatMul(p, v)""",
   ["B,H,R,1,32", "B,H,32,T", "B,H,T,V", C([2])], [(2, 3, 3, 65, 16), (1, 2, 4, 129, 65), (2, 1, 5, 300, 31), (1, 2, 6, 64, 64)], F32,

@@ -318,17 +318,17 @@ static void test_columns(void **state) {
   close_site(&f);
 }
 
-/* 6 vectors of columns are 8 threads beside each other; 64 of them go along a column, 4 elements a turn. */
+/* 6 vectors of columns are 8 threads beside each other; 128 of them go along a column, 4 elements a turn. */
 static void test_column_sums(void **state) {
   fixture_t f;
   o3_gpu_kernel_t kernel;
   (void)state;
   open_site(&f, COLUMN_SUMS);
   assert_ok(o3_fast_kernel_make(&f.site, &kernel, NULL));
-  unit_assert_contains(kernel.name, "o3k_f16_columns_1900x64__sm70_");
+  unit_assert_contains(kernel.name, "o3k_f16_columns_1900x128__sm70_");
   assert_int_equal(kernel.grid[0], 3);
-  assert_int_equal(kernel.block, 512);
-  assert_int_equal(kernel.shared_bytes, 512 * 16);
+  assert_int_equal(kernel.block, 1024);
+  assert_int_equal(kernel.shared_bytes, 1024 * 16);
   check_text(&f, &kernel);
   o3_gpu_kernel_deinit(&kernel);
   close_site(&f);

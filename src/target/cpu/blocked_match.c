@@ -184,7 +184,7 @@ static bool match_sparse(o3_blocked_t *p) {
     if (d != p->columns && d != p->block && d != p->lane) push(&p->pixels, d);
   }
   if (step_of(p->y, rank - 1) != 1) return false;
-  int run = p->pixels.count ? p->pixels.at[p->pixels.count - 1] : -1;
+  int run = o3_blocked_run_dim(p);
   return p->sparse.is_pointwise ? merge_run(p) : run < 0 || o3_nest_step(p->x, run, &p->x_step);
 }
 
@@ -338,7 +338,7 @@ static int position_of(const o3_nest_operand_t *operand, int dim) {
 
 /* The dims that the run was merged from must be one for the op, too. */
 static bool merge_side_run(const o3_blocked_t *p, o3_blocked_side_t *side) {
-  int run = p->pixels.count ? p->pixels.at[p->pixels.count - 1] : -1, parts[O3_IR_MAX_RANK], count = 0;
+  int run = o3_blocked_run_dim(p), parts[O3_IR_MAX_RANK], count = 0;
   for (int d = 0; d < p->nest.num_dims; ++d) {
     if (run >= 0 && (d == run || p->nest.merged_into[d] == run)) parts[count++] = side->dims[d];
   }

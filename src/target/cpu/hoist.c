@@ -13,13 +13,6 @@ static const char *const DIVISIONS[] = {"arith.divsi",    "arith.divui",      "a
                                         "arith.remui",    "arith.floordivsi", "arith.ceildivsi",
                                         "arith.ceildivui"};
 
-static bool is_one_of(MlirOperation op, const char *const *names, size_t count) {
-  for (size_t i = 0; i < count; ++i) {
-    if (o3_op_is(op, names[i])) return true;
-  }
-  return false;
-}
-
 static bool is_nonzero_constant(MlirValue value) {
   MlirOperation def = o3_value_def(value);
   return o3_op_is(def, "arith.constant") && o3_op_int(def, "value", 0) != 0;
@@ -31,9 +24,9 @@ static bool is_argument(MlirValue value, MlirOperation func) {
 }
 
 bool o3_hoist_is_total(MlirOperation op) {
-  if (is_one_of(op, DIVISIONS, sizeof(DIVISIONS) / sizeof(DIVISIONS[0])))
+  if (o3_op_is_one_of(op, DIVISIONS, sizeof(DIVISIONS) / sizeof(DIVISIONS[0])))
     return is_nonzero_constant(mlirOperationGetOperand(op, 1));
-  return is_one_of(op, TOTAL, sizeof(TOTAL) / sizeof(TOTAL[0]));
+  return o3_op_is_one_of(op, TOTAL, sizeof(TOTAL) / sizeof(TOTAL[0]));
 }
 
 bool o3_hoist_is_possible(MlirValue value, MlirOperation func) {

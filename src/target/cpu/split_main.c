@@ -26,13 +26,6 @@ typedef struct split {
   o3_ptr_vec_t ops;
 } split_t;
 
-static bool is_one_of(MlirOperation op, const char *const *names, size_t count) {
-  for (size_t i = 0; i < count; ++i) {
-    if (o3_op_is(op, names[i])) return true;
-  }
-  return false;
-}
-
 static bool is_view(MlirOperation op) {
   static const char *const VIEWS[] = {"memref.view",
                                       "memref.cast",
@@ -49,14 +42,14 @@ static bool is_view(MlirOperation op) {
                                       "llvm.insertvalue",
                                       "llvm.getelementptr",
                                       "builtin.unrealized_conversion_cast"};
-  return is_one_of(op, VIEWS, sizeof(VIEWS) / sizeof(VIEWS[0]));
+  return o3_op_is_one_of(op, VIEWS, sizeof(VIEWS) / sizeof(VIEWS[0]));
 }
 
 /* Whether |op| may run before what is written before it. */
 static bool is_movable(MlirOperation op) {
   static const char *const ROUGH_SIZES[] = {"arith.sitofp", "arith.addf", "arith.mulf", "arith.cmpf"};
   return is_view(op) || o3_hoist_is_total(op) ||
-         is_one_of(op, ROUGH_SIZES, sizeof(ROUGH_SIZES) / sizeof(ROUGH_SIZES[0]));
+         o3_op_is_one_of(op, ROUGH_SIZES, sizeof(ROUGH_SIZES) / sizeof(ROUGH_SIZES[0]));
 }
 
 /* Ops of arithmetic that |value| is made with; only some of those beyond |limit| are counted. */

@@ -83,7 +83,7 @@ static kind_t kind_of_read(const lanes_t *self, MlirOperation op) {
 
 static kind_t kind_of_arith(const lanes_t *self, MlirOperation op) {
   bool uniform = true;
-  if (mlirOperationGetNumRegions(op)) return KIND_NONE;
+  if (mlirOperationGetNumRegions(op) || mlirOperationGetNumResults(op) != 1) return KIND_NONE;
   for (intptr_t i = 0; i < mlirOperationGetNumOperands(op); ++i) {
     kind_t kind = kind_of(self, mlirOperationGetOperand(op, i));
     if (kind == KIND_LANE) return KIND_NONE;

@@ -14,7 +14,15 @@ enum { OUTER = O3_COLUMN_OUTER, ALONG = O3_COLUMN_ALONG, INNER = O3_COLUMN_INNER
 
 /* A thread's neighbours are at most VECTOR columns; of fewer bytes than LINE in a row memory would give whole
  * sectors for parts of them. */
-enum { VECTOR = 4, WARP = O3_GPU_WARP, MAX_THREADS = 1024, LINE = 64, FULL = 512, LEAST_CHUNKS = 2 };
+enum {
+  VECTOR = 4,
+  WARP = O3_GPU_WARP,
+  MAX_THREADS = 1024,
+  LINE = 64,
+  FULL = 512,
+  FULL_SUMS = 1024,
+  LEAST_CHUNKS = 2
+};
 /* Sums of columns alone: a thread has SUMMED elements in registers at a time. */
 enum { SUMMED = 16 };
 
@@ -235,8 +243,8 @@ static void share_sums(o3_column_plan_t *p, int bytes, int multiprocessors) {
          p->sizes[OUTER] * ((vectors + p->lanes - 1) / p->lanes) < multiprocessors)
     p->lanes /= 2;
   p->parts = 1;
-  while (p->sizes[OUTER] * vectors * p->parts < (int64_t)FULL * multiprocessors &&
-         p->lanes * p->parts < MAX_THREADS / 2 && p->sizes[ALONG] >= 2 * LEAST_CHUNKS * p->parts)
+  while (p->sizes[OUTER] * vectors * p->parts < (int64_t)FULL_SUMS * multiprocessors &&
+         p->lanes * p->parts < MAX_THREADS && p->sizes[ALONG] >= 2 * LEAST_CHUNKS * p->parts)
     p->parts *= 2;
   while (p->lanes * p->parts < WARP) p->parts *= 2;
   int64_t each = (p->sizes[ALONG] + p->parts - 1) / p->parts;

@@ -254,7 +254,8 @@ static double share_in_memory(const o3_gemm_t *g, const o3_gemm_schedule_t *s, c
   return BEGIN_AND_END + size * (MEET + PART * parts) + (steps > least ? steps : least);
 }
 
-/* Shares of a tile's steps: 64 x 64 x 65536 takes 11.2 us with 16 of them, 10.7 with 24, 10.8 with 32. */
+/* Shares of a tile's steps: 64 x 64 x 65536 takes 11.2 us with 16 of them, 10.7 to 11.0 with 24, 10.8
+ * with 32. */
 static const int PARTS[] = {2, 4, 8, 16, 24, 32};
 
 enum { NUM_PARTS = sizeof(PARTS) / sizeof(PARTS[0]), BROAD = 64, WIDEST = 128 };
@@ -265,7 +266,8 @@ enum { NUM_PARTS = sizeof(PARTS) / sizeof(PARTS[0]), BROAD = 64, WIDEST = 128 };
 static o3_gemm_schedule_t streaming(const o3_gemm_t *g, int limit, int number, int parts) {
   enum { ENOUGH_STAGES = 10 };
   o3_gemm_schedule_t s = candidate(g, limit, number);
-  s.streams = (int)o3_gemm_count_tiles(g, &s) * parts;
+  int64_t streams = o3_gemm_count_tiles(g, &s) * parts;
+  s.streams = streams < INT32_MAX ? (int)streams : INT32_MAX;
   if (s.columns > BROAD) return s;
   s.store_by_tensor = false;
   if (s.stages > ENOUGH_STAGES) s.stages = ENOUGH_STAGES;

@@ -97,4 +97,20 @@ module {
     }
     return
   }
+  // An op of two results is of numbers, one lane after the other.
+  // CHECK-LABEL: func.func @high
+  func.func @high(%s: !llvm.ptr, %y: memref<4x16xf32>, %g: memref<4xi32>) {
+    // CHECK: arith.mulsi_extended {{.*}} : i32
+    linalg.generic {indexing_maps = [affine_map<(c, l) -> (c, l)>], iterator_types = ["parallel", "parallel"]}
+        outs(%y : memref<4x16xf32>) {
+    ^bb0(%o: f32):
+      %c = linalg.index 0 : index
+      %q = memref.load %g[%c] : memref<4xi32>
+      %low, %high = arith.mulsi_extended %q, %q : i32
+      %f = arith.sitofp %high : i32 to f32
+      %r = arith.addf %o, %f : f32
+      linalg.yield %r : f32
+    }
+    return
+  }
 }

@@ -432,8 +432,14 @@ static void all_steps(writer_t *w, const consumer_t *c, int first, state_t *s, r
   release(w, c->leader, w->empty_v, last, w->s->stages);
 }
 
+/* The number of the barrier that the warpgroup's threads alone come to. */
+static int own_barrier(writer_t *w, const consumer_t *c) {
+  return o3_kt_op_const(w->t, "addi", c->number, 1 + w->s->consumers);
+}
+
 /* Blocks of columns that are behind the diagonal for all rows of this warpgroup are the others' alone; their
- * number. Of rows behind the end, all but one block are skipped. */
+ * number. Of rows behind the end, all but one block are skipped. All warps have seen a block before it is
+ * handed back: one that is late would take the next block's phase for this one's. */
 static int skip_blocks(writer_t *w, const consumer_t *c) {
   o3_kernel_text_t *t = w->t;
   int zero = o3_kt_i32(t, 0);
@@ -448,8 +454,9 @@ static int skip_blocks(writer_t *w, const consumer_t *c) {
   begin_turn(w, c);
   end_turn(w, c);
   wait_full(w, w->full_k, turn, w->s->stages);
-  release(w, c->leader, w->empty_k, turn, w->s->stages);
   wait_full(w, w->full_v, turn, w->s->stages);
+  o3_kt_barrier(t, own_barrier(w, c), WARPGROUP);
+  release(w, c->leader, w->empty_k, turn, w->s->stages);
   release(w, c->leader, w->empty_v, turn, w->s->stages);
   o3_kt_end_for(t, 0, NULL, NULL);
   return skip;
@@ -484,7 +491,7 @@ static void store_panels(writer_t *w, int staging, int row) {
 static void store_output(writer_t *w, const consumer_t *c, const state_t *s, int output) {
   o3_kernel_text_t *t = w->t;
   int values[O3_ATTENTION_MAX_SCORES], inverse[2], one = o3_attention_number(t, 1);
-  int id = o3_kt_op_const(t, "addi", c->number, 1 + w->s->consumers);
+  int id = own_barrier(w, c);
   int offset = o3_kt_op_const(t, "muli", stage_of(w, w->turn, w->s->queries), tile_bytes(w->a));
   offset = o3_kt_op(t, "addi", offset, o3_kt_op_const(t, "muli", c->number, ROWS * ROW_BYTES));
   int staging = o3_kt_shared(t, w->shared, offset);

@@ -40,6 +40,7 @@ import family_network
 import faulty_hopper
 import faulty_kernels
 import gpu_cases
+import kernel_draws
 import kernel_runs
 import numeric_rows
 import o3_model
@@ -228,6 +229,17 @@ def run_kernel(number, card, seed, scratch):
     return outcome
 
 
+def run_kept(number, seed, scratch):
+    """A kernel that was wrong once."""
+    (case, multiprocessors), outcome = kernel_draws.KEPT[number], Outcome()
+    good, text = kernel_runs.run_case(case, "hopper", multiprocessors, seed, scratch)
+    if good:
+        outcome.passed += 1
+    else:
+        outcome.failed.append(f"FAIL hopper {case.name} on {multiprocessors}: {text}")
+    return outcome
+
+
 def run_faultless(number, seed, scratch):
     """A kernel of faulty_hopper.py as it is: were it not good, then what is found in it with a fault would say nothing."""
     case, outcome = faulty_hopper.KERNELS[number], Outcome()
@@ -320,6 +332,7 @@ def main():
         jobs += [] if options.labels else [(run_batches, (precision, card, False, seed, scratch)) for card in cards for precision in ("fp16", "fp32")]
         jobs += [(run_batches, ("fp16", "hopper", True, seed, scratch))] if with_hopper else []
         jobs += [] if options.labels else [(run_kernel, (number, card, seed, scratch)) for card in cards for number in range(KERNELS[card])]
+        jobs += [] if options.labels or "hopper" not in cards else [(run_kept, (n, seed, scratch)) for n in range(len(kernel_draws.KEPT))]
         jobs += [(run_model, (index, draw.choice(cards), draw.randint(1, 4), seed, scratch)) for index in range(len(gpu_cases.JOBS))]
         end = start + (options.seconds or (float("inf") if whole else 120))
         outcome = run_until(end, jobs, options.jobs)

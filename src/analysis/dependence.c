@@ -133,10 +133,7 @@ bool o3_dep_is_expensive(MlirOperation op) {
   for (size_t i = 0; i < sizeof(DIALECTS) / sizeof(DIALECTS[0]); ++i) {
     if (o3_op_is_of(op, DIALECTS[i])) return true;
   }
-  for (size_t i = 0; i < sizeof(OPS) / sizeof(OPS[0]); ++i) {
-    if (o3_op_is(op, OPS[i])) return true;
-  }
-  return mlirOperationGetNumRegions(op) > 0;
+  return o3_op_is_one_of(op, OPS, sizeof(OPS) / sizeof(OPS[0])) || mlirOperationGetNumRegions(op) > 0;
 }
 
 o3_dep_kind_t o3_dep_generic_kind(const o3_dep_generic_t *generic) {

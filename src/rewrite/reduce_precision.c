@@ -156,9 +156,9 @@ static o3_status_t store_narrow(precision_t *self, MlirOperation op) {
 
 static bool is_computed_f32(MlirOperation op) {
   static const char *const OTHERS[] = {"o3.constant", "o3.cast", "o3.empty"};
-  bool other = mlirOperationGetNumRegions(op) > 0;
-  for (int i = 0; i < 3; ++i) other |= o3_op_is(op, OTHERS[i]);
-  return !other && mlirOperationGetNumResults(op) == 1 && is_f32(mlirOperationGetResult(op, 0));
+  bool other = o3_op_is_one_of(op, OTHERS, sizeof(OTHERS) / sizeof(OTHERS[0]));
+  return !other && !mlirOperationGetNumRegions(op) && mlirOperationGetNumResults(op) == 1 &&
+         is_f32(mlirOperationGetResult(op, 0));
 }
 
 static bool moves_result(MlirOperation op) {

@@ -301,37 +301,32 @@ static void test_resident_rows(void **state) {
   close_site(&f);
 }
 
-/* 25 vectors of columns take a warp beside each other; 8 threads have 3 elements of each, the last one fewer.
- */
-static void test_columns(void **state) {
+/* A kernel of columns in |grid| blocks of |threads|, which leave 16 bytes each for others. */
+static void check_columns(const char *source, const char *name, int grid, int threads) {
   fixture_t f;
   o3_gpu_kernel_t kernel;
-  (void)state;
-  open_site(&f, COLUMNS);
+  open_site(&f, source);
   assert_ok(o3_fast_kernel_make(&f.site, &kernel, NULL));
-  unit_assert_contains(kernel.name, "o3k_f16_columns_19x8__sm70_");
-  assert_int_equal(kernel.grid[0], 3);
-  assert_int_equal(kernel.block, 256);
-  assert_int_equal(kernel.shared_bytes, 256 * 16);
+  unit_assert_contains(kernel.name, name);
+  assert_int_equal(kernel.grid[0], grid);
+  assert_int_equal(kernel.block, threads);
+  assert_int_equal(kernel.shared_bytes, threads * 16);
   check_text(&f, &kernel);
   o3_gpu_kernel_deinit(&kernel);
   close_site(&f);
 }
 
+/* 25 vectors of columns take a warp beside each other; 8 threads have 3 elements of each, the last one fewer.
+ */
+static void test_columns(void **state) {
+  (void)state;
+  check_columns(COLUMNS, "o3k_f16_columns_19x8__sm70_", 3, 256);
+}
+
 /* 6 vectors of columns are 8 threads beside each other; 128 of them go along a column, 4 elements a turn. */
 static void test_column_sums(void **state) {
-  fixture_t f;
-  o3_gpu_kernel_t kernel;
   (void)state;
-  open_site(&f, COLUMN_SUMS);
-  assert_ok(o3_fast_kernel_make(&f.site, &kernel, NULL));
-  unit_assert_contains(kernel.name, "o3k_f16_columns_1900x128__sm70_");
-  assert_int_equal(kernel.grid[0], 3);
-  assert_int_equal(kernel.block, 1024);
-  assert_int_equal(kernel.shared_bytes, 1024 * 16);
-  check_text(&f, &kernel);
-  o3_gpu_kernel_deinit(&kernel);
-  close_site(&f);
+  check_columns(COLUMN_SUMS, "o3k_f16_columns_1900x128__sm70_", 3, 1024);
 }
 
 /* An integer may be an index and a number. */

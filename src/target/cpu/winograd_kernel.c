@@ -320,9 +320,10 @@ static o3_status_t call_product(o3_builder_t *b, void *context, MlirValue from, 
   a[O3_TILE_N1] = a[O3_TILE_N0] = one;
   a[O3_TILE_COLS] = o3_build_index(b, LANES);
   depth_arguments(task, b, a);
-  MlirValue weights = times(b, a[O3_TILE_N2], LANES * LANES);
-  if (tile.shared)
+  if (tile.shared) {
+    MlirValue weights = times(b, a[O3_TILE_N2], LANES * LANES);
     a[O3_TILE_W_AHEAD] = o3_blocked_ask_ahead(&tile, b, from, (MlirValue){0}, weights, weights);
+  }
   return call_function(self, b, o3_tile_name(&tile), o3_tile_text(&tile), O3_TILE_ARGUMENTS, a);
 }
 
